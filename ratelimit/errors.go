@@ -1,0 +1,60 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The reasons of a refusal, for errors.Is.
+var (
+	// ErrRejected says that there was no room and no wait was wanted, or nobody
+	// knows how long it would be because the gate is paused.
+	ErrRejected = errors.New("rejected")
+	// ErrDeferred says that there would be room, but only after the context's
+	// deadline. [RefusedError.Wait] is how long it would take.
+	ErrDeferred = errors.New("deferred")
+	// ErrImpossible says that waiting does not help: the cost is more than the
+	// gate's burst.
+	ErrImpossible = errors.New("impossible")
+)
+
+// ErrClosed is what calls get from a limiter that was closed, those that wait in
+// it included.
+var ErrClosed = errors.New("limiter closed")
+
+// RefusedError is a call that was not admitted. It has cost nothing.
+//
+// Match the reason with errors.Is(err, ErrRejected), ErrDeferred or
+// ErrImpossible, and the details with errors.As. A deferred call also matches
+// context.DeadlineExceeded: it is the deadline that stood against it.
+type RefusedError struct {
+	Reason error         // ErrRejected, ErrDeferred or ErrImpossible
+	Gate   string        // name of the gate that had no room
+	Limit  Limit         // its limit at the time
+	Cost   int           // what the call would have cost
+	Wait   time.Duration // until there would be room; 0 when nobody knows
+}
+
+func (e *RefusedError) Error() string {
+	switch {
+	case e.Reason == ErrImpossible:
+		return fmt.Sprintf("gate %s (%s): %v: a cost of %d never fits, raise the burst or split the work", e.Gate, e.Limit, e.Reason, e.Cost)
+	case e.Wait > 0:
+		return fmt.Sprintf("gate %s (%s): %v: room in %s", e.Gate, e.Limit, e.Reason, e.Wait)
+	default:
+		return fmt.Sprintf("gate %s (%s): %v: paused", e.Gate, e.Limit, e.Reason)
+	}
+}
+
+// asError moves the refusal to the heap, which only those that are returned need.
+func (e RefusedError) asError() error { return &e }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+// Is makes a deferred call match context.DeadlineExceeded.
+func (e *RefusedError) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.Reason == ErrDeferred
+}

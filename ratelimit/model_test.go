@@ -1,0 +1,366 @@
+package ratelimit_test
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// The model is the limiter written the slow way: one goroutine, no locks, no
+// timers, and a bucket that is filled by adding. A random program is run on both,
+// and each call has to be admitted at the same nanosecond.
+
+type modelGate struct {
+	limit  ratelimit.Limit
+	credit int64 // tokens × interval
+	last   int64
+	queue  []*modelCall
+}
+
+func (g *modelGate) interval() int64 {
+	if g.limit.Paused() {
+		return int64(time.Second) // the unit in which the tokens are kept
+	}
+	n := int64(float64(time.Second) / g.limit.Rate)
+	if float64(n) < float64(time.Second)/g.limit.Rate {
+		n++
+	}
+	return n
+}
+
+func (g *modelGate) refill(now int64) {
+	if !g.limit.Paused() {
+		g.credit = min(g.credit+now-g.last, int64(g.limit.Burst)*g.interval())
+	}
+	g.last = now
+}
+
+func (g *modelGate) room(cost int) bool {
+	return !g.limit.Paused() && g.credit >= int64(cost)*g.interval()
+}
+
+func (g *modelGate) drop(c *modelCall) {
+	for i, other := range g.queue {
+		if other == c {
+			g.queue = append(g.queue[:i:i], g.queue[i+1:]...)
+			return
+		}
+	}
+}
+
+type modelCall struct {
+	cost  int
+	gates []*modelGate
+	stage int   // it stands in the queues of gates[:stage+1]
+	done  bool  // admitted or gone
+	at    int64 // when it was admitted, -1 if never
+}
+
+type model struct {
+	now   int64
+	gates []*modelGate
+	calls []*modelCall
+}
+
+func (m *model) enter(cost int, gates ...*modelGate) *modelCall {
+	c := &modelCall{cost: cost, gates: gates, at: -1}
+	m.calls = append(m.calls, c)
+	gates[0].queue = append(gates[0].queue, c)
+	return c
+}
+
+func (m *model) leave(c *modelCall) {
+	for _, g := range c.gates {
+		g.drop(c)
+	}
+	c.done = true
+}
+
+// step moves one call one step and reports whether any could move.
+func (m *model) step() bool {
+	for _, c := range m.calls {
+		if c.done {
+			continue
+		}
+		for i := range c.stage { // a limit that was cut sends it back
+			if !c.gates[i].room(c.cost) {
+				for _, g := range c.gates[i+1:] {
+					g.drop(c)
+				}
+				c.stage = i
+				return true
+			}
+		}
+		if g := c.gates[c.stage]; g.queue[0] != c || !g.room(c.cost) {
+			continue
+		}
+		if c.stage < len(c.gates)-1 {
+			c.stage++
+			c.gates[c.stage].queue = append(c.gates[c.stage].queue, c)
+			return true
+		}
+		for _, g := range c.gates {
+			g.credit -= int64(c.cost) * g.interval()
+		}
+		m.leave(c)
+		c.at = m.now
+		return true
+	}
+	return false
+}
+
+// runTo lets time pass, stopping wherever something can happen.
+func (m *model) runTo(t int64) {
+	for {
+		for _, g := range m.gates {
+			g.refill(m.now)
+		}
+		for m.step() {
+		}
+		next := t
+		for _, c := range m.calls {
+			g := c.gates[c.stage]
+			if c.done || g.queue[0] != c || g.limit.Paused() {
+				continue
+			}
+			next = min(next, m.now+max(1, int64(c.cost)*g.interval()-g.credit))
+		}
+		if m.now == t {
+			return
+		}
+		m.now = next
+	}
+}
+
+type operation struct {
+	at     int64
+	kind   string // acquire, try, cancel, update
+	call   int    // acquire, try, cancel: which call
+	cost   int
+	wide   bool // only the global gate
+	gate   int  // update
+	limit  ratelimit.Limit
+	change ratelimit.Change
+}
+
+func program(t *rapid.T) []operation {
+	limit := rapid.Custom(func(t *rapid.T) ratelimit.Limit {
+		return ratelimit.Limit{
+			Rate:  rapid.SampledFrom([]float64{0, 1, 10, 50, 200, 1000}).Draw(t, "rate"),
+			Burst: rapid.IntRange(4, 12).Draw(t, "burst"), // no cost is impossible
+		}
+	})
+	var ops []operation
+	at := int64(0)
+	n := rapid.IntRange(1, 80).Draw(t, "operations")
+	for i := range n {
+		// No two operations share a nanosecond, nor do the dues that follow from them.
+		at += rapid.Int64Range(0, 50_000).Draw(t, "pause")*1000 + 1
+		op := operation{at: at, call: i, cost: rapid.IntRange(1, 4).Draw(t, "cost"), wide: rapid.Bool().Draw(t, "wide")}
+		op.kind = rapid.SampledFrom([]string{"acquire", "acquire", "acquire", "try", "cancel", "update"}).Draw(t, "kind")
+		switch op.kind {
+		case "cancel":
+			op.call = rapid.IntRange(0, i).Draw(t, "which")
+		case "update":
+			op.gate = rapid.IntRange(0, 1).Draw(t, "gate")
+			op.limit = limit.Draw(t, "limit")
+			op.change = ratelimit.Rate(op.limit.Rate).Burst(op.limit.Burst)
+		}
+		ops = append(ops, op)
+	}
+	// At last nothing is paused, so that everything ends.
+	for gate := range 2 {
+		at += 1_000_001
+		ops = append(ops, operation{at: at, kind: "update", gate: gate, limit: ratelimit.Limit{Rate: 50, Burst: 12}, change: ratelimit.Rate(50).Burst(12)})
+	}
+	return ops
+}
+
+var modelLimits = [2]ratelimit.Limit{{Rate: 10, Burst: 4}, {Rate: 50, Burst: 6}}
+
+const modelEnd = int64(time.Hour)
+
+func runModel(ops []operation) map[int]int64 {
+	m := &model{}
+	for _, l := range modelLimits {
+		g := &modelGate{limit: l}
+		g.credit = int64(l.Burst) * g.interval()
+		m.gates = append(m.gates, g)
+	}
+	calls := map[int]*modelCall{}
+	for _, op := range ops {
+		m.runTo(op.at)
+		chain := m.gates
+		if op.wide {
+			chain = m.gates[1:]
+		}
+		switch op.kind {
+		case "acquire":
+			calls[op.call] = m.enter(op.cost, chain...)
+		case "try":
+			free := true
+			for _, g := range chain {
+				free = free && len(g.queue) == 0 && g.room(op.cost)
+			}
+			if free {
+				calls[op.call] = m.enter(op.cost, chain...)
+			}
+		case "cancel":
+			if c := calls[op.call]; c != nil && !c.done {
+				m.leave(c)
+			}
+		case "update":
+			g := m.gates[op.gate]
+			old := g.interval()
+			tokens, part := g.credit/old, g.credit%old
+			g.limit = op.limit
+			g.credit = min(tokens*g.interval()+part*g.interval()/old, int64(op.limit.Burst)*g.interval())
+		}
+		m.runTo(op.at)
+	}
+	m.runTo(modelEnd)
+	admitted := map[int]int64{}
+	for id, c := range calls {
+		if c.at >= 0 {
+			admitted[id] = c.at
+		}
+	}
+	return admitted
+}
+
+func runLimiter(t *rapid.T, ops []operation) map[int]int64 {
+	var (
+		mu       sync.Mutex
+		wg       sync.WaitGroup
+		admitted = map[int]int64{}
+		cancels  = map[int]context.CancelFunc{}
+		gates    []*ratelimit.Gate
+	)
+	l := ratelimit.New(ratelimit.Options{})
+	for i, limit := range modelLimits {
+		g, err := l.NewGate([]string{"narrow", "global"}[i], limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, g)
+	}
+	start := time.Now()
+	note := func(id int) {
+		mu.Lock()
+		defer mu.Unlock()
+		admitted[id] = int64(time.Since(start))
+	}
+	for _, op := range ops {
+		time.Sleep(time.Duration(op.at) - time.Since(start))
+		synctest.Wait()
+		chain := gates
+		if op.wide {
+			chain = gates[1:]
+		}
+		switch op.kind {
+		case "acquire":
+			ctx, cancel := context.WithCancel(context.Background())
+			cancels[op.call] = cancel
+			wg.Go(func() {
+				if l.Acquire(ctx, op.cost, chain...) == nil {
+					note(op.call)
+				}
+			})
+		case "try":
+			if l.Try(op.cost, chain...) == nil {
+				note(op.call)
+			}
+		case "cancel":
+			if cancel := cancels[op.call]; cancel != nil {
+				cancel()
+			}
+		case "update":
+			if err := l.Update(map[*ratelimit.Gate]ratelimit.Change{gates[op.gate]: op.change}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+	}
+	wg.Wait()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	for _, g := range gates {
+		if g.Stats().Waiters != 0 {
+			t.Fatalf("%s: somebody is left in the queue", g.Name())
+		}
+	}
+	return admitted
+}
+
+func TestLimiterAdmitsAsTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ops := program(t)
+		want := runModel(ops)
+		rapid.SyncTest(t, func(t *rapid.T) {
+			got := runLimiter(t, ops)
+			for _, op := range ops {
+				if want[op.call] != got[op.call] && (op.kind == "acquire" || op.kind == "try") {
+					t.Fatalf("%s %d at %v: admitted at %v, the model says %v", op.kind, op.call,
+						time.Duration(op.at), time.Duration(got[op.call]), time.Duration(want[op.call]))
+				}
+			}
+			checkBound(t, ops, got)
+		})
+	})
+}
+
+// checkBound holds every interval between two admissions against burst + rate ×
+// time, for each gate, under its limits as they changed.
+func checkBound(t *rapid.T, ops []operation, admitted map[int]int64) {
+	for gate := range 2 {
+		type grant struct {
+			at   int64
+			cost int
+		}
+		var grants []grant
+		for _, op := range ops {
+			if at, ok := admitted[op.call]; ok && (op.kind == "acquire" || op.kind == "try") && (gate == 1 || !op.wide) {
+				grants = append(grants, grant{at, op.cost})
+			}
+		}
+		sort.SliceStable(grants, func(i, j int) bool { return grants[i].at < grants[j].at })
+
+		// earned is what the rate brings between two times, burst the highest of it.
+		earned := func(from, to int64) (tokens float64, burst int) {
+			limit, since := modelLimits[gate], int64(0)
+			add := func(until int64) {
+				if a, b := max(from, since), min(to, until); a <= b && !limit.Paused() {
+					tokens += limit.Rate * float64(b-a) / float64(time.Second)
+					burst = max(burst, limit.Burst)
+				}
+			}
+			for _, op := range ops {
+				if op.kind == "update" && op.gate == gate {
+					add(op.at)
+					limit, since = op.limit, op.at
+				}
+			}
+			add(modelEnd)
+			return tokens, burst
+		}
+		for i := range grants {
+			sum := 0
+			for j := i; j < len(grants); j++ {
+				sum += grants[j].cost
+				tokens, burst := earned(grants[i].at, grants[j].at)
+				if float64(sum) > float64(burst)+tokens+1e-6 {
+					t.Fatalf("gate %d admitted %d from %v to %v: burst %d and %.3f tokens earned", gate, sum,
+						time.Duration(grants[i].at), time.Duration(grants[j].at), burst, tokens)
+				}
+			}
+		}
+	}
+}
