@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gotd/log/logzap"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/telegram/auth"
+	"github.com/gotd/td/telegram/auth/qrlogin"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// Client is a Telegram client with a limiter. Make one with [New]. It is safe for
+// concurrent use.
+type Client struct {
+	telegram *telegram.Client
+	choke    *invoke.Middleware
+	allowCDN bool
+}
+
+// New returns a client that is not connected yet; see [Client.Run]. The error names
+// everything that is wrong with the arguments, and never repeats appHash.
+func New(appID int, appHash string, opts Options) (*Client, error) {
+	if err := checkApp(appID, appHash); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	choke, err := invoke.New(invoke.Options{
+		Limiter:        opts.Limiter,
+		RateLimits:     opts.RateLimits,
+		SleepThreshold: opts.SleepThreshold,
+		MaxWait:        opts.MaxWait,
+		MaxRetries:     opts.MaxRetries,
+		Categories:     opts.Categories,
+		Observer:       opts.Observer,
+		Logger:         opts.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
+
+	t := opts.Telegram
+	// The innermost of the middlewares, and not in an array that is the caller's.
+	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], choke)
+	if t.Logger == nil && opts.Logger != nil {
+		t.Logger = logzap.New(opts.Logger)
+	}
+	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
+	t.OnConnectionState = c.learnDC(t.OnConnectionState)
+	c.telegram = telegram.NewClient(appID, appHash, t)
+	return c, nil
+}
+
+// chargeTransfer takes a token for the import of an authorisation, which gotd
+// sends below its middlewares.
+func (c *Client) chargeTransfer(next telegram.AuthTransferHandler) telegram.AuthTransferHandler {
+	return func(ctx context.Context, client *telegram.Client, transfer func(context.Context) error) error {
+		if err := c.choke.Acquire(ctx, classify.Account); err != nil {
+			return err
+		}
+		if next == nil {
+			return transfer(ctx)
+		}
+		return next(ctx, client, transfer)
+	}
+}
+
+// learnDC tells the limiter which data centre the account lives in, as soon as a
+// connection knows.
+func (c *Client) learnDC(next func(telegram.ConnectionState)) func(telegram.ConnectionState) {
+	return func(state telegram.ConnectionState) {
+		if state == telegram.ConnectionStateReady {
+			c.choke.Limiter().SetDC(c.telegram.Config().ThisDC)
+		}
+		if next != nil {
+			next(state)
+		}
+	}
+}
+
+// Run connects and calls f, and returns when f has returned, ctx is done or the
+// connection has failed for good. It returns f's error, wrapped; a ctx that is done
+// is no error. A client runs once.
+//
+// As soon as ctx is done, every call that waits in the choke point ends with
+// [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
+// limiter that is shared goes on for the others.
+func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) error {
+	defer c.choke.Close()
+	return c.telegram.Run(ctx, func(ctx context.Context) error {
+		// f may be waiting for calls that do not have its context.
+		stop := context.AfterFunc(ctx, c.choke.Close)
+		defer stop()
+		return f(ctx)
+	})
+}
+
+// API returns the raw API. Its calls pass the choke point: they block until they
+// are admitted, end when their context does, and fail as package invoke says.
+func (c *Client) API() *tg.Client { return c.telegram.API() }
+
+// Invoke makes one raw call, like those of [Client.API].
+func (c *Client) Invoke(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
+	return c.telegram.Invoke(ctx, input, output)
+}
+
+// Auth returns the client for logging in, whose calls pass the choke point.
+func (c *Client) Auth() *auth.Client { return c.telegram.Auth() }
+
+// QR returns the helper for logging in with a QR code.
+func (c *Client) QR() qrlogin.QR { return c.telegram.QR() }
+
+// Self returns the user or bot that is logged in.
+func (c *Client) Self(ctx context.Context) (*tg.User, error) { return c.telegram.Self(ctx) }
+
+// Config returns the server's configuration as it was last received.
+func (c *Client) Config() tg.Config { return c.telegram.Config() }
+
+// MigrateTo moves the client to another data centre and waits until it is there.
+// gotd does so by itself when the server says so.
+func (c *Client) MigrateTo(ctx context.Context, dc int) error { return c.telegram.MigrateTo(ctx, dc) }
+
+// Ping sends an MTProto ping and waits for the pong. It is charged to classify.Bulk.
+func (c *Client) Ping(ctx context.Context) error {
+	if err := c.choke.Acquire(ctx, classify.Bulk); err != nil {
+		return err
+	}
+	return c.telegram.Ping(ctx)
+}
+
+// RandInt64 returns a random number, for the random_id of a message.
+func (c *Client) RandInt64() (int64, error) { return c.telegram.RandInt64() }
+
+// Limiter returns the client's limiter, to share it or to give it to metrics.
+func (c *Client) Limiter() *invoke.Limiter { return c.choke.Limiter() }
+
+// Congestion is how full the fullest gate is, from 0 (all idle) to 1 (a call waits
+// at one). A long job polls it to back off. It neither blocks nor allocates.
+func (c *Client) Congestion() float64 { return c.Limiter().Congestion() }
+
+// Available returns the tokens at each gate, whole ones and a part. It does not
+// block.
+func (c *Client) Available() map[classify.Category]float64 { return c.Limiter().Available() }
+
+// TryAcquire takes the tokens for one call of the category, if they are there and
+// nobody waits for them: for work that is better skipped than queued. Put the permit
+// on the call's context with invoke.WithPermit, or give it back with its Return,
+// which does nothing after the call and so can be deferred. See
+// [invoke.Limiter.TryAcquire] for the errors.
+func (c *Client) TryAcquire(category classify.Category) (*ratelimit.Permit, error) {
+	return c.Limiter().TryAcquire(category)
+}
+
+// UpdateLimits changes limits while the client runs: calls that wait reckon again at
+// once. What is not named stays, tokens included. It is all or nothing; the error
+// names what is bad.
+func (c *Client) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
+	return c.Limiter().UpdateLimits(changes)
+}
+
+// Floods returns the floods that stand, as far as the client knows.
+func (c *Client) Floods() []flood.Record { return c.Limiter().Floods() }

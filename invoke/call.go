@@ -1,0 +1,295 @@
+package invoke
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// call is one call on its way through the choke point.
+type call struct {
+	classify.Call
+	m      *Middleware
+	opt    choices
+	dc     int
+	sent   int           // attempts that were dispatched
+	floods int           // those of them that were flooded and count as retries
+	slept  time.Duration // flood waits that count
+	server *tgerr.Error  // what the server said to the last of them
+}
+
+// insideKey marks the context of a call that goes first after a flood. gotd makes
+// calls from inside others, and they must not wait for the one that they serve.
+type insideKey struct{}
+
+func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, output bin.Decoder) error {
+	for {
+		pass, err := c.admit(ctx)
+		if err != nil {
+			return c.giveUp(err)
+		}
+		notice, err := c.send(ctx, pass, next, input, output)
+		if !notice.Waitable() {
+			return err
+		}
+		if err := c.flooded(pass, notice, err); err != nil {
+			return c.giveUp(err)
+		}
+	}
+}
+
+// admit waits until the call may be sent: no flood covers it and its tokens are
+// taken.
+func (c *call) admit(ctx context.Context) (flood.Pass, error) {
+	if c.m.life.Err() != nil {
+		return flood.Pass{}, ErrClosed
+	}
+	admitted := Event{Kind: Admitted}
+	fc := c.floodCall(ctx)
+	for {
+		pass, err := c.enter(ctx, fc, &admitted)
+		if err != nil {
+			return flood.Pass{}, err
+		}
+		if err := c.acquire(ctx, &admitted); err != nil {
+			c.m.limiter.book.Left(pass)
+			return flood.Pass{}, err
+		}
+		if !c.m.limiter.book.Covered(fc, pass) {
+			c.observe(admitted)
+			return pass, nil
+		}
+		c.refund() // a flood came while it waited for the tokens
+	}
+}
+
+// enter waits for the floods that are known.
+func (c *call) enter(ctx context.Context, fc flood.Call, admitted *Event) (flood.Pass, error) {
+	pass, err := c.m.limiter.book.Enter(ctx, fc, 0)
+	known, ok := errors.AsType[*flood.WaitError](err)
+	if !ok {
+		return pass, err
+	}
+	patience := c.patience()
+	if known.Wait > patience || patience == 0 {
+		return pass, err
+	}
+	c.observe(Event{Kind: Queued, Wait: known.Wait, Gate: FloodGate})
+	waiting, release := c.m.join(ctx)
+	defer release()
+	pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
+	if known.Kind != flood.PremiumWait {
+		c.slept += pass.Waited
+	}
+	admitted.note(FloodGate, pass.Waited)
+	return pass, c.closed(ctx, err)
+}
+
+// acquire takes the call's tokens.
+func (c *call) acquire(ctx context.Context, admitted *Event) error {
+	gates, n := c.gates()
+	if n == 0 || c.prepaid(gates[0]) {
+		return nil
+	}
+	err := c.m.limiter.limiter.Try(c.opt.cost, gates[:n]...)
+	if err == nil || c.opt.noWait || errors.Is(err, ratelimit.ErrImpossible) {
+		return err
+	}
+	refused, ok := errors.AsType[*ratelimit.RefusedError](err)
+	if !ok {
+		return err
+	}
+	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate})
+	waiting, release := c.m.join(ctx)
+	defer release()
+	start := c.m.clock.Now()
+	err = c.m.limiter.limiter.Acquire(waiting, c.opt.cost, gates[:n]...)
+	admitted.note(refused.Gate, c.m.clock.Now().Sub(start))
+	return c.closed(ctx, err)
+}
+
+// gates are those that the call has to pass, the narrowest first. The parts of a
+// file after the first ride free: the limiter bounds requests, not bytes.
+func (c *call) gates() (gates [2]*ratelimit.Gate, n int) {
+	if c.Part {
+		return gates, 0
+	}
+	return [2]*ratelimit.Gate{c.m.limiter.gates[c.Category], c.m.limiter.gates[classify.Global]}, 2
+}
+
+// prepaid uses the permit on the context, if it pays for this call. A permit pays
+// for one dispatch: retries are charged.
+func (c *call) prepaid(category *ratelimit.Gate) bool {
+	p := c.opt.permit
+	return p != nil && c.sent == 0 && p.Cost() == c.opt.cost && p.Pays(category) && p.Use()
+}
+
+func (c *call) refund() {
+	gates, n := c.gates()
+	c.m.limiter.limiter.Refund(c.opt.cost, gates[:n]...)
+}
+
+// send dispatches the call. The notice is not waitable unless it was flooded.
+func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input bin.Encoder, output bin.Decoder) (notice flood.Notice, err error) {
+	answered := false
+	defer func() {
+		if !answered { // a panic below included
+			c.m.limiter.book.Left(pass)
+		}
+	}()
+	if pass.First() {
+		ctx = context.WithValue(ctx, insideKey{}, true)
+	}
+	c.m.limiter.book.Sent(&pass)
+	c.sent++
+	start := c.m.clock.Now()
+	err = next.Invoke(ctx, input, output)
+	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(start), Err: err})
+
+	if err == nil {
+		answered = true
+		c.m.limiter.book.Passed(pass)
+		return flood.Notice{}, nil
+	}
+	notice, _ = flood.FromError(err)
+	_, answered = tgerr.As(err)
+	if answered && !notice.Waitable() {
+		c.m.limiter.book.Passed(pass)
+	}
+	return notice, err
+}
+
+// flooded remembers the flood and returns an error if it is not to be sat out.
+func (c *call) flooded(pass flood.Pass, notice flood.Notice, err error) error {
+	record := c.m.limiter.book.Flooded(pass, notice)
+	left := record.Until.Sub(c.m.clock.Now())
+	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
+	c.server, _ = tgerr.As(err)
+
+	// A file part that waits for want of Premium "must be automatically repeated":
+	// it uses up neither retries nor the sum of waits.
+	counts := notice.Kind != flood.PremiumWait
+	var reason flood.Reason
+	switch threshold := c.threshold(); {
+	case !threshold.Allows(left):
+		reason = flood.OverThreshold
+	case counts && c.floods >= c.m.maxRetries:
+		reason = flood.OverRetries
+	case counts && left > c.patience():
+		reason = flood.OverBudget
+	}
+	c.log(record, notice, left, reason)
+	if reason != 0 {
+		return &flood.WaitError{
+			Method: c.Method, Chat: int64(c.Peer), DC: c.dc, Kind: notice.Kind, Scope: record.Scope,
+			Wait: left, Until: record.Until, Reason: reason,
+		}
+	}
+	if counts {
+		c.floods++
+	}
+	c.observe(Event{Kind: Retried, Wait: left})
+	return nil
+}
+
+// log writes one line for a flood that is news. Files are flooded part by part, and
+// a user of an account without Premium need not hear of it more than once an hour.
+func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration, reason flood.Reason) {
+	period := time.Minute
+	if notice.Kind == flood.PremiumWait {
+		period = time.Hour
+	}
+	condensed, ok := c.m.condenser.first(c.Method+" "+notice.Kind.String(), period)
+	if !ok {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("method", c.Method), zap.Int("dc", c.dc), zap.Int("attempt", c.sent),
+		zap.Stringer("kind", notice.Kind), zap.Stringer("scope", record.Scope),
+		zap.Duration("wait", left), zap.Time("until", record.Until),
+	}
+	if c.Peer != 0 {
+		fields = append(fields, zap.Stringer("chat", c.Peer))
+	}
+	if condensed > 0 {
+		fields = append(fields, zap.Int("not_logged_before", condensed))
+	}
+	if reason != 0 {
+		c.m.logger.Warn("Flood, given up", append(fields, zap.Stringer("reason", reason))...)
+		return
+	}
+	c.m.logger.Warn("Flood, waiting", fields...)
+}
+
+func (c *call) threshold() flood.Threshold {
+	if c.opt.noWait {
+		return flood.Never
+	}
+	return c.opt.threshold.Or(c.m.threshold)
+}
+
+// patience is the longest time that the call may still wait for floods.
+func (c *call) patience() time.Duration {
+	switch threshold := c.threshold(); threshold {
+	case flood.Never:
+		return 0
+	case flood.Always:
+		return math.MaxInt64
+	default:
+		sum := max(c.m.maxWait, time.Duration(threshold))
+		return min(time.Duration(threshold), max(0, sum-c.slept))
+	}
+}
+
+func (c *call) floodCall(ctx context.Context) flood.Call {
+	return flood.Call{
+		DC:     c.dc,
+		Method: c.Method,
+		Chat:   int64(c.Peer),
+		Reads:  reads(c.Category),
+		Inside: ctx.Value(insideKey{}) != nil,
+	}
+}
+
+func reads(category classify.Category) bool {
+	return category == classify.Query || category == classify.Bulk
+}
+
+// closed tells the end of the middleware from that of the caller's context.
+func (c *call) closed(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && c.m.life.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// giveUp ends a call that was not sent, or not sent again.
+func (c *call) giveUp(err error) error {
+	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
+		wait.Attempts, wait.Server = c.sent, c.server
+	}
+	c.observe(Event{Kind: GivenUp, Err: err})
+	return err
+}
+
+func (c *call) observe(e Event) {
+	if c.m.observer == nil {
+		return
+	}
+	e.Method, e.Category, e.Chat, e.DC, e.Attempt = c.Method, c.Category, c.Peer, c.dc, c.sent
+	if e.Kind == Queued || e.Kind == Admitted || e.Kind == GivenUp {
+		e.Attempt++ // it is about to be sent, or would have been
+	}
+	c.m.observe(e)
+}

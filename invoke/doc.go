@@ -1,0 +1,44 @@
+// Package invoke is the choke point that every raw call of a client passes.
+//
+// # Model
+//
+// [Middleware] stands between a gotd client and the wire. For each call it
+//
+//  1. names the call: method, category, chat (package classify);
+//  2. waits until no known flood covers it, or fails at once when that would take
+//     longer than the call's threshold (package flood);
+//  3. acquires tokens at the gate of its category and at the global gate,
+//     waiting in line (package ratelimit);
+//  4. sends it, holding nothing while it is on the wire;
+//  5. hands back the answer. If that is a flood, it is remembered, and the call
+//     waits it out and starts again at 2, or gives up with a [*flood.WaitError].
+//
+// What several clients of one account share, the gates and the known floods, is a
+// [Limiter]. What one call wants to do differently rides on its context: see
+// [WithNoWait], [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
+//
+// A gotd program adopts all of it with one field of its options:
+//
+//	telegram.Options{Middlewares: []telegram.Middleware{invoke.Must(invoke.Options{})}}
+//
+// # Guarantees
+//
+//   - Each dispatch is charged, a retry like a first attempt, and what was not
+//     sent is not charged: if a flood arrives while a call waits for its tokens,
+//     they are given back.
+//   - No request leaves inside a known flood's scope before its deadline.
+//   - A context that is done ends a call at once, wherever it waits; so does
+//     [Middleware.Close]. Neither can be overtaken by a send.
+//   - Errors pass through as they came, except a flood that is given up on: gotd's
+//     uploader and downloader would sleep that out once more.
+//   - Observer and logger are called without a lock held. A panic of the observer
+//     is contained.
+//
+// # What it does not promise
+//
+// gotd sends some requests below its middlewares: the first request of each
+// connection, the import of an authorisation into another data centre, and the
+// calls of the pools that Client.Pool, DC, MediaOnly and CDN return. Package
+// client covers the pools and charges the import. A call that gotd repeats by
+// itself on a new connection, or in another data centre, is charged once.
+package invoke

@@ -1,0 +1,167 @@
+package invoke
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/gotd/td/clock"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// DefaultLimits returns the limits that a [Limiter] starts from, by category. They
+// keep an ordinary bot below the figures that Telegram publishes (about 30
+// messages a second) with room for what it does besides sending.
+func DefaultLimits() map[classify.Category]ratelimit.Limit {
+	return map[classify.Category]ratelimit.Limit{
+		classify.Message: {Rate: 20, Burst: 30},
+		classify.Media:   {Rate: 5, Burst: 10},
+		classify.Query:   {Rate: 30, Burst: 50},
+		classify.Admin:   {Rate: 15, Burst: 20},
+		classify.Bulk:    {Rate: 3, Burst: 5},
+		classify.Account: {Rate: 10, Burst: 15},
+		classify.Global:  {Rate: 30, Burst: 40},
+	}
+}
+
+// LimiterOptions of a [Limiter]. The zero value is ready for use.
+type LimiterOptions struct {
+	// RateLimits change the default limits. A change that names only the rate
+	// keeps the default burst, and the other way round.
+	RateLimits map[classify.Category]ratelimit.Change
+	// Clock is the source of time, clock.System when nil.
+	Clock clock.Clock
+}
+
+// Limiter is what the clients of one account share: a gate for each category, the
+// global gate, and the floods that are known. It is safe for concurrent use and has
+// no goroutine.
+type Limiter struct {
+	limiter *ratelimit.Limiter
+	gates   [classify.Global + 1]*ratelimit.Gate // by category; the first is unused
+	book    *flood.Book
+	clock   clock.Clock
+	home    atomic.Int64 // the account's data centre, 0 while unknown
+}
+
+// NewLimiter returns a limiter with full buckets. The error names every limit that
+// is out of range, and every category that there is not.
+func NewLimiter(opts LimiterOptions) (*Limiter, error) {
+	if err := checkCategories(opts.RateLimits); err != nil {
+		return nil, err
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.System
+	}
+	l := &Limiter{
+		limiter: ratelimit.New(ratelimit.Options{Clock: opts.Clock}),
+		book:    flood.NewBook(flood.Options{Clock: opts.Clock}),
+		clock:   opts.Clock,
+	}
+	limits := DefaultLimits()
+	var errs []error
+	for _, category := range classify.Categories() {
+		gate, err := l.limiter.NewGate(category.String(), opts.RateLimits[category].Apply(limits[category]))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("rate limits: %w", err))
+		}
+		l.gates[category] = gate
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func checkCategories(changes map[classify.Category]ratelimit.Change) error {
+	var errs []error
+	for category := range changes {
+		if !category.Valid() {
+			errs = append(errs, fmt.Errorf("rate limits: %v is no category: want one of %v", category, classify.Categories()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UpdateLimits changes limits under the calls that wait: heads of queues reckon
+// again at once. What a change does not name stays, and so do the tokens, cut to
+// the new burst. Either all changes are made or, with an error that names the bad
+// one, none. It does not block.
+func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
+	if err := checkCategories(changes); err != nil {
+		return err
+	}
+	byGate := make(map[*ratelimit.Gate]ratelimit.Change, len(changes))
+	for category, change := range changes {
+		byGate[l.gates[category]] = change
+	}
+	if err := l.limiter.Update(byGate); err != nil {
+		return fmt.Errorf("rate limits: %w", err)
+	}
+	return nil
+}
+
+// Congestion is how full the fullest gate is: 0 when all are idle, 1 when a call
+// waits at one of them. A long job polls it to back off. It neither blocks nor
+// allocates.
+func (l *Limiter) Congestion() float64 { return l.limiter.Congestion() }
+
+// Available returns the tokens at each gate, whole ones and a part. It does not
+// block.
+func (l *Limiter) Available() map[classify.Category]float64 {
+	available := make(map[classify.Category]float64, len(l.gates))
+	for category, stats := range l.Stats() {
+		available[category] = stats.Tokens
+	}
+	return available
+}
+
+// Stats returns the state of all gates at one moment. It does not block.
+func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
+	stats := make(map[classify.Category]ratelimit.GateStats, len(l.gates))
+	categories := classify.Categories()
+	for i, s := range l.limiter.Stats() { // in the order in which they were made
+		stats[categories[i]] = s
+	}
+	return stats
+}
+
+// TryAcquire takes a token of the category and a global one, if both are there and
+// nobody waits for them. The permit pays for one call: put it on the call's context
+// with [WithPermit], or give it back with Return. TryAcquire does not block.
+//
+// The error is a [*ratelimit.RefusedError] that matches ratelimit.ErrRejected, or a
+// [*flood.WaitError] while an account-wide flood stands, or [ErrClosed].
+func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, error) {
+	if !category.Valid() || category == classify.Global {
+		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
+	}
+	if until := l.book.AccountUntil(int(l.home.Load()), reads(category)); !until.IsZero() {
+		return nil, &flood.WaitError{
+			Method: category.String(), Kind: flood.Wait, Scope: flood.Account, Reason: flood.KnownFlood,
+			Wait: until.Sub(l.clock.Now()), Until: until,
+		}
+	}
+	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])
+}
+
+// SetDC tells the number of the data centre that the account lives in, for the
+// scope of floods. Package client does it by itself.
+func (l *Limiter) SetDC(dc int) { l.home.Store(int64(dc)) }
+
+// Floods returns a copy of the floods that stand, sorted by data centre, method and
+// chat. It does not block.
+func (l *Limiter) Floods() []flood.Record { return l.book.Snapshot() }
+
+// ClearFloods forgets the floods that match, all of them when match is nil, and
+// returns how many. Of the calls that wait for one, one goes first, and the others
+// follow when it came through. match must not call the limiter.
+func (l *Limiter) ClearFloods(match func(flood.Record) bool) int { return l.book.Clear(match) }
+
+// Close ends every wait for tokens, of all clients that share the limiter, with
+// [ErrClosed], and refuses every later call. A client that ends closes its own
+// calls by itself.
+func (l *Limiter) Close() { l.limiter.Close() }

@@ -1,0 +1,148 @@
+package invoke
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/clock"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// ErrClosed is what calls get after [Middleware.Close] or [Limiter.Close], those
+// that wait included. It is ratelimit.ErrClosed.
+var ErrClosed = ratelimit.ErrClosed
+
+// Middleware is the choke point of one client. It is a telegram.Middleware and
+// safe for concurrent use.
+type Middleware struct {
+	limiter    *Limiter
+	classifier *classify.Classifier
+	clock      clock.Clock
+	threshold  flood.Threshold
+	maxWait    time.Duration
+	maxRetries int
+	observer   Observer
+	logger     *zap.Logger
+	condenser  *condenser
+	life       context.Context // done after Close
+	end        context.CancelFunc
+}
+
+var _ telegram.Middleware = (*Middleware)(nil)
+
+// New returns a middleware. The error names every option that is wrong.
+func New(opts Options) (*Middleware, error) {
+	if err := opts.setDefaults(); err != nil {
+		return nil, fmt.Errorf("invoke: %w", err)
+	}
+	classifier, err := classify.New(opts.Categories)
+	if err != nil {
+		return nil, fmt.Errorf("invoke: categories: %w", err)
+	}
+	limiter := opts.Limiter
+	if limiter == nil {
+		if limiter, err = NewLimiter(LimiterOptions{RateLimits: opts.RateLimits, Clock: opts.Clock}); err != nil {
+			return nil, fmt.Errorf("invoke: %w", err)
+		}
+	}
+	m := &Middleware{
+		limiter:    limiter,
+		classifier: classifier,
+		clock:      limiter.clock,
+		threshold:  opts.SleepThreshold.Or(flood.DefaultThreshold),
+		maxWait:    opts.MaxWait,
+		maxRetries: opts.MaxRetries,
+		observer:   opts.Observer,
+		logger:     opts.Logger,
+		condenser:  newCondenser(limiter.clock),
+	}
+	m.life, m.end = context.WithCancel(context.Background())
+	return m, nil
+}
+
+// Must is New for options that are known to be right. It panics on an error, like
+// regexp.MustCompile.
+func Must(opts Options) *Middleware {
+	m, err := New(opts)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// Limiter returns the limiter of the middleware, to be watched, changed or shared.
+func (m *Middleware) Limiter() *Limiter { return m.limiter }
+
+// Close ends every call of this middleware that waits with [ErrClosed], and every
+// later one. Calls on the wire are not touched, nor is a limiter that is shared.
+func (m *Middleware) Close() { m.end() }
+
+// Handle implements telegram.Middleware, for calls to the account's own data
+// centre.
+func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.HandleDC(0, next) }
+
+// HandleDC is Handle for an invoker whose calls go to another data centre, such as
+// a pool: floods are known by data centre. 0 is the account's own.
+func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
+	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), dc: dc}
+		if err := c.opt.check(); err != nil {
+			return err
+		}
+		if c.opt.category != 0 {
+			c.Category = c.opt.category
+		}
+		if dc == 0 {
+			c.dc = int(m.limiter.home.Load())
+		}
+		return c.invoke(ctx, next, input, output)
+	}
+}
+
+// Acquire takes a token of the category and a global one, for a request that is
+// made past the middleware. It blocks until they are there, ctx is done or the
+// middleware is closed, and fails like [ratelimit.Limiter.Acquire].
+func (m *Middleware) Acquire(ctx context.Context, category classify.Category) error {
+	c := call{m: m, Call: classify.Call{Category: category}, opt: choices{cost: 1, category: category}}
+	if err := c.opt.check(); err != nil {
+		return err
+	}
+	if m.life.Err() != nil {
+		return ErrClosed
+	}
+	return c.acquire(ctx, &Event{})
+}
+
+// join returns a context that also ends when the middleware is closed. Only calls
+// that have to wait need one.
+func (m *Middleware) join(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(m.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// observe tells the observer, whose faults are not the call's.
+func (m *Middleware) observe(e Event) {
+	if m.observer == nil {
+		return
+	}
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		if _, ok := m.condenser.first("observer", time.Minute); ok {
+			m.logger.Error("Observer panicked", zap.Any("panic", r), zap.Stringer("event", e.Kind), zap.Stack("stack"))
+		}
+	}()
+	m.observer.Observe(e)
+}

@@ -1,0 +1,34 @@
+// Package metrics turns what happens at the choke point into Prometheus series.
+//
+// A [Metrics] is an observer of package invoke, which counts, and a collector of
+// client_golang, which is registered wherever the program likes:
+//
+//	m := metrics.New("main")
+//	c, err := client.New(appID, appHash, client.Options{Observer: m})
+//	…
+//	m.Watch(c.Limiter())
+//	registry.MustRegister(m)
+//
+// The series are
+//
+//	weir_requests_total{method,category,result}        requests that were sent
+//	weir_request_duration_seconds{category}            from sending to the answer
+//	weir_wait_seconds{bucket}                          wait before sending, zero included
+//	weir_floods_total{method,kind,scope}               floods that Telegram answered with
+//	weir_given_up_total{category,reason}               calls that were not sent, or not again
+//	weir_bucket_tokens{bucket}                         tokens that could be taken now
+//	weir_bucket_rate{bucket}                           limit in tokens a second
+//	weir_bucket_burst{bucket}                          limit in tokens at once
+//	weir_bucket_waiters{bucket}                        calls in the queue
+//	weir_bucket_oldest_wait_seconds{bucket}            how long the first of them has waited
+//	weir_congestion_ratio                              of the worst bucket, 0 idle to 1 saturated
+//	weir_standing_floods{scope}                        floods that are known to stand
+//
+// A bucket is a category, "global", or "flood" for calls that waited for a flood to
+// end. The result is "ok", "flood", "rpc_error", "cancelled" or "error"; the reason
+// is "flood", "refused", "closed", "cancelled" or "error".
+//
+// No label holds a chat, a user or a text, so the number of series is bounded by
+// the number of methods that a program uses. Each series has the label client with
+// the name given to [New], which keeps several clients in one registry apart.
+package metrics
