@@ -107,13 +107,13 @@ func (c Call) fixedKey(kind Kind) key {
 	return k
 }
 
-// keys are all the keys that cover the call; with keys.covers it says the same in
-// the other direction.
-func (c Call) keys() [6]key {
-	ks := [...]key{c.chatKey(), c.methodKey(), c.accountKey(), c.chatKey(), c.methodKey(), c.chatKey()}
+// keys are all the keys that cover the call: the first n of ks.
+func (c Call) keys() (ks [6]key, n int) {
+	ks = [...]key{c.chatKey(), c.methodKey(), c.accountKey(), c.chatKey(), c.methodKey(), c.chatKey()}
 	ks[3].fixed, ks[4].fixed, ks[5].fixed = true, true, true
+	ks[5].method = "" // slow mode
 	if sends(c.Method) {
-		ks[5].method = "" // slow mode
+		return ks, 6
 	}
-	return ks
+	return ks, 5
 }
