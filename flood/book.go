@@ -1,0 +1,165 @@
+package flood
+
+import (
+	"cmp"
+	"container/list"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gotd/td/clock"
+)
+
+// Options of a [Book].
+type Options struct {
+	// Clock is the source of time, clock.System when nil. Deadlines of contexts
+	// are on the system's clock all the same.
+	Clock clock.Clock
+}
+
+// Book remembers the floods of one account: what is not to be sent, and until
+// when. It is safe for concurrent use and starts no goroutine.
+//
+// A call goes through it like this:
+//
+//	pass, err := book.Enter(ctx, call, limit) // waits, or refuses
+//	// … acquire what else the call needs …
+//	if book.Covered(call, pass) {
+//		// a flood arrived in the meantime: give back, Enter again
+//	}
+//	book.Sent(&pass)
+//	// … send …
+//	// then one of: Passed(pass), Flooded(pass, notice), Left(pass)
+//
+// Memory is bounded by the floods that stand: one that is over, with nobody
+// waiting for it, is dropped by the next flood, or by the next call that comes by.
+type Book struct {
+	clock clock.Clock
+
+	// size is len(records), and seq the number of the latest flood, for those
+	// who want to know without the mutex.
+	size atomic.Int64
+	seq  atomic.Uint64
+
+	mu      sync.Mutex
+	records map[key]*record
+	sweepAt time.Time      // when to look again for what is over
+	through map[key]uint64 // by method and by account: the latest seq at which a call was sent that came through
+	waiters *list.List     // of *waiter, in the order of arrival
+	probes  uint64         // passes that went first so far; names them
+}
+
+// NewBook returns an empty book.
+func NewBook(opts Options) *Book {
+	if opts.Clock == nil {
+		opts.Clock = clock.System
+	}
+	return &Book{
+		clock:   opts.Clock,
+		records: map[key]*record{},
+		through: map[key]uint64{},
+		waiters: list.New(),
+	}
+}
+
+// Snapshot returns a copy of the floods that stand, sorted by DC, method, chat
+// and scope. It does not block.
+func (b *Book) Snapshot() []Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	b.sweep(now)
+	var out []Record
+	for _, r := range b.records {
+		if r.stands(now) {
+			out = append(out, r.public())
+		}
+	}
+	slices.SortFunc(out, func(x, y Record) int {
+		return cmp.Or(
+			cmp.Compare(x.DC, y.DC), cmp.Compare(x.Method, y.Method), cmp.Compare(x.Chat, y.Chat),
+			cmp.Compare(x.Scope, y.Scope), cmp.Compare(x.Kind, y.Kind), x.Until.Compare(y.Until),
+			strings.Compare(x.Why, y.Why),
+		)
+	})
+	return out
+}
+
+// Clear forgets the floods that match, all of them when match is nil, and returns
+// how many that were. match runs under the book's lock: it must not call the book.
+//
+// Calls that wait are not let out together, for the flood may stand after all:
+// one goes first, as after a deadline, and the others follow when it came through.
+func (b *Book) Clear(match func(Record) bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	n := 0
+	for k, r := range b.records {
+		if !r.stands(now) || match != nil && !match(r.public()) {
+			continue
+		}
+		n++
+		if r.probe == 0 && r.waiting == 0 {
+			delete(b.records, k)
+			continue
+		}
+		r.until, r.wait, r.streak = now, 0, 0
+		b.wake(k)
+	}
+	b.sweep(now)
+	return n
+}
+
+// AccountUntil returns when the account-wide flood of a data centre ends, for the
+// calls that only read or for those that do not; the zero time when there is
+// none. It does not block.
+func (b *Book) AccountUntil(dc int, reads bool) time.Time {
+	if b.size.Load() == 0 {
+		return time.Time{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.records[Call{DC: dc, Reads: reads}.accountKey()]
+	if r == nil || r.left(b.clock.Now()) <= 0 {
+		return time.Time{}
+	}
+	return r.until
+}
+
+// covering returns the records that hold the call back: the first n of rs.
+func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
+	ks, m := c.keys()
+	for _, k := range ks[:m] {
+		if r := b.records[k]; r != nil && r.stands(now) {
+			rs[n] = r
+			n++
+		}
+	}
+	return rs, n
+}
+
+// drop removes a record and lets go whom it held.
+func (b *Book) drop(r *record) {
+	delete(b.records, r.key)
+	b.wake(r.key)
+}
+
+// sweep removes what is over. It has to run at the end of whatever changes the
+// set of records.
+func (b *Book) sweep(now time.Time) {
+	for k, r := range b.records {
+		if r.dead(now) {
+			delete(b.records, k)
+		}
+	}
+	if len(b.records) == 0 {
+		// What was sent before a flood proves nothing about it: none is left
+		// that the old numbers could speak of.
+		clear(b.through)
+	}
+	b.size.Store(int64(len(b.records)))
+	b.sweepAt = now.Add(time.Second)
+}

@@ -1,0 +1,119 @@
+package flood
+
+import "fmt"
+
+// Call is what the [Book] has to know of a call.
+type Call struct {
+	DC     int    // data centre, 0: the primary
+	Method string // TL name, such as messages.sendMessage
+	Chat   int64  // marked peer id, 0: the call is about no chat
+	Reads  bool   // the call only reads
+	// Inside marks a call made from inside another one that is on the wire, as
+	// gotd does when it moves to another data centre. It does not wait for the
+	// call that goes first after a deadline: that may be the very call it serves.
+	Inside bool
+}
+
+func (c Call) String() string {
+	if c.Chat == 0 {
+		return c.Method
+	}
+	return fmt.Sprintf("%s in chat %d", c.Method, c.Chat)
+}
+
+// Scope says how far a flood reaches. Each is within one data centre.
+type Scope uint8
+
+const (
+	// Chat is one method in one chat; for slow mode, everything that sends to
+	// the chat.
+	Chat Scope = iota + 1
+	// Method is one method in all chats.
+	Method
+	// Account is all methods that read, or all that do not.
+	Account
+)
+
+// String returns "chat", "method" or "account".
+func (s Scope) String() string {
+	switch s {
+	case Chat:
+		return "chat"
+	case Method:
+		return "method"
+	case Account:
+		return "account"
+	default:
+		return "unknown"
+	}
+}
+
+// sends reports whether slow mode holds for the method.
+func sends(method string) bool {
+	switch method {
+	case "messages.sendMessage", "messages.sendMedia", "messages.sendMultiMedia",
+		"messages.forwardMessages", "messages.sendInlineBotResult":
+		return true
+	}
+	return false
+}
+
+// key names a record: what the flood belongs to.
+type key struct {
+	scope Scope
+	// fixed keeps the kinds whose reach Telegram tells apart from FLOOD_WAIT,
+	// whose reach is inferred: they neither widen nor count as evidence.
+	fixed  bool
+	dc     int
+	method string // empty for the account, and for slow mode
+	chat   int64
+	reads  bool // for the account
+}
+
+func (k key) covers(c Call) bool {
+	if k.dc != c.DC {
+		return false
+	}
+	switch k.scope {
+	case Chat:
+		return k.chat == c.Chat && (k.method == c.Method || k.method == "" && sends(c.Method))
+	case Method:
+		return k.method == c.Method
+	default:
+		return k.reads == c.Reads
+	}
+}
+
+func (c Call) chatKey() key {
+	return key{scope: Chat, dc: c.DC, method: c.Method, chat: c.Chat}
+}
+func (c Call) methodKey() key  { return key{scope: Method, dc: c.DC, method: c.Method} }
+func (c Call) accountKey() key { return key{scope: Account, dc: c.DC, reads: c.Reads} }
+
+// fixedKey is where a flood of the kind is kept, for the kinds whose reach is told.
+func (c Call) fixedKey(kind Kind) key {
+	k := c.chatKey()
+	switch {
+	case kind == SlowMode:
+		// A chat that is not known is still not all chats: 0 stands for the
+		// calls whose chat nobody could tell.
+		if sends(c.Method) {
+			k.method = ""
+		}
+	case kind == PremiumWait, c.Chat == 0:
+		k = c.methodKey()
+	}
+	k.fixed = true
+	return k
+}
+
+// keys are all the keys that cover the call: the first n of ks.
+func (c Call) keys() (ks [6]key, n int) {
+	ks = [...]key{c.chatKey(), c.methodKey(), c.accountKey(), c.chatKey(), c.methodKey(), c.chatKey()}
+	ks[3].fixed, ks[4].fixed, ks[5].fixed = true, true, true
+	ks[5].method = "" // slow mode
+	if sends(c.Method) {
+		return ks, 6
+	}
+	return ks, 5
+}

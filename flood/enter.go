@@ -1,0 +1,213 @@
+package flood
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gotd/td/clock"
+)
+
+// grace is how much longer than its limit a call that sat out its wait may wait
+// for the one that goes first. Without it, a wait just as long as the threshold
+// would be served and then given up on all the same.
+const grace = time.Second
+
+// Pass is the book's leave to send one call. It is a small value; hand it back by
+// exactly one of [Book.Passed], [Book.Flooded] and [Book.Left].
+type Pass struct {
+	// Waited is the time spent in [Book.Enter].
+	Waited time.Duration
+
+	call  Call
+	seq   uint64 // floods recorded when the call was sent: what it can bear witness to
+	probe uint64 // not 0: this call goes first
+}
+
+// waiter is a call blocked in Enter.
+type waiter struct {
+	call Call
+	wake chan struct{} // a token is left when something changed for the call
+}
+
+// Enter waits until no standing flood covers the call and returns the leave to
+// send it. Without one it returns at once.
+//
+// limit is the longest time that this call may wait here, 0 for not at all. When
+// what is left of a covering flood is longer, Enter refuses at once with a
+// [*WaitError], and so it does when ctx has a deadline that comes before the
+// flood's: the call could not be sent anyway. A flood that arrives or grows while
+// the call waits is judged in the same way, by what is left of limit.
+//
+// After a deadline one of the calls that waited goes first. The others wait, within
+// their limit and a second more, until it came through, which lets them all go;
+// until it was flooded, which gives a new deadline; or until it left without an
+// answer, which lets another one go first.
+//
+// A done ctx ends the wait at once, with the context's error wrapped. A call that
+// was refused or gave up has changed nothing.
+func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
+	if err := ctx.Err(); err != nil {
+		return Pass{}, fmt.Errorf("enter %v: %w", call, err)
+	}
+	// In this order, see Flooded.
+	if seq := b.seq.Load(); b.size.Load() == 0 {
+		return Pass{call: call, seq: seq}, nil
+	}
+	return b.enter(ctx, call, min(limit, math.MaxInt64-grace))
+}
+
+func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	start := b.clock.Now()
+	if !start.Before(b.sweepAt) {
+		b.sweep(start)
+	}
+	var (
+		w      *waiter
+		satOut bool
+		held   [6]*record
+		nheld  int
+	)
+	for now := start; ; now = b.clock.Now() {
+		rs, n := b.covering(call, now)
+		// Only now: a record must not end because the only call that waited for
+		// it is looking at it.
+		for _, r := range held[:nheld] {
+			r.waiting--
+		}
+		held, nheld = rs, n
+		if err := ctx.Err(); err != nil {
+			return Pass{}, fmt.Errorf("wait until %v may be sent: %w", call, err)
+		}
+
+		waited := max(0, now.Sub(start))
+		timed, probed := longest(rs[:n], now)
+		var block time.Duration
+		switch {
+		case timed != nil:
+			block, satOut = timed.left(now), true
+			if block > limit-waited {
+				return Pass{}, timed.refuse(call, block, KnownFlood)
+			}
+			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < block {
+				return Pass{}, timed.refuse(call, block, ContextDeadline)
+			}
+		case probed != nil && !call.Inside:
+			if block = limit - waited; satOut {
+				block += grace
+			}
+			if block <= 0 {
+				return Pass{}, probed.refuse(call, 0, KnownFlood)
+			}
+		default:
+			return b.let(call, rs[:n], waited), nil
+		}
+
+		if w == nil {
+			w = &waiter{call: call, wake: make(chan struct{}, 1)}
+			defer b.waiters.Remove(b.waiters.PushBack(w))
+		}
+		for _, r := range rs[:n] {
+			r.waiting++
+		}
+		b.block(ctx, w, block)
+	}
+}
+
+// block gives up the lock until something changes for w, the time is over or ctx
+// is done.
+func (b *Book) block(ctx context.Context, w *waiter, d time.Duration) {
+	timer := b.clock.Timer(d)
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	defer clock.StopTimer(timer)
+	select {
+	case <-w.wake:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+}
+
+// wake tells the calls that k covers to look again.
+func (b *Book) wake(k key) {
+	for e := b.waiters.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*waiter); k.covers(w.call) {
+			select {
+			case w.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// let makes the pass. Records that still stand are past their deadline: the call
+// goes first for each that no other call goes first for.
+func (b *Book) let(call Call, rs []*record, waited time.Duration) Pass {
+	p := Pass{Waited: waited, call: call, seq: b.seq.Load()}
+	for _, r := range rs {
+		if r.probe != 0 {
+			continue
+		}
+		if p.probe == 0 {
+			b.probes++
+			p.probe = b.probes
+		}
+		r.probe = p.probe
+	}
+	return p
+}
+
+// longest returns the record with the latest deadline, if any is to come, and one
+// that a call is going first for.
+func longest(rs []*record, now time.Time) (timed, probed *record) {
+	for _, r := range rs {
+		switch {
+		case r.left(now) > 0:
+			if timed == nil || r.until.After(timed.until) {
+				timed = r
+			}
+		case r.probe != 0:
+			probed = r
+		}
+	}
+	return timed, probed
+}
+
+func (r *record) refuse(call Call, left time.Duration, why Reason) error {
+	return &WaitError{
+		Method: call.Method, Chat: call.Chat, DC: call.DC,
+		Kind: r.kind, Scope: r.scope, Wait: left, Until: r.until, Reason: why,
+	}
+}
+
+// Covered reports whether the call of the pass has to go back to [Book.Enter]
+// after all, because a flood arrived since. It is to be asked last, when all else
+// that the call needed is in hand. If it says yes, the pass is spent: a call that
+// was to go first no longer is. It does not wait, and costs next to nothing when
+// no flood arrived at all.
+func (b *Book) Covered(call Call, pass Pass) bool {
+	if b.seq.Load() == pass.seq {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	rs, n := b.covering(call, now)
+	for _, r := range rs[:n] {
+		if r.left(now) <= 0 && r.probe != 0 && (r.probe == pass.probe || call.Inside) {
+			continue
+		}
+		b.leave(pass)
+		return true
+	}
+	return false
+}
+
+// Sent notes that the call is sent now. A call that comes through proves something
+// about a flood only if it was sent after it; without Sent the call counts as sent
+// when Enter let it go, which proves less.
+func (b *Book) Sent(pass *Pass) { pass.seq = b.seq.Load() }

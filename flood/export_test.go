@@ -1,0 +1,15 @@
+package flood
+
+// Call returns the call that the pass is for.
+func (p Pass) Call() Call { return p.call }
+
+// Len returns the number of records in memory, those over and not yet dropped
+// included.
+func (b *Book) Len() int { return int(b.size.Load()) }
+
+// Waiters returns the number of calls blocked in Enter.
+func (b *Book) Waiters() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiters.Len()
+}

@@ -1,0 +1,259 @@
+package flood_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gotd/td/clock"
+	"pgregory.net/rapid"
+
+	"github.com/weirtg/weir/flood"
+)
+
+// handClock is moved by hand, in both directions. Its times have no monotonic
+// reading. Nobody waits on it.
+type handClock struct {
+	clock.Clock
+	now time.Time
+}
+
+func (c *handClock) Now() time.Time { return c.now }
+
+// A model of the inference of scopes that knows nothing of waiting, of memory, of
+// concurrency: it keeps all that happened and asks the definitions.
+type (
+	model struct {
+		now    time.Time
+		floods int                   // so far
+		state  map[modelKey]standing // also those over
+		proofs []proof
+	}
+	modelKey struct {
+		scope        flood.Scope
+		dc           int
+		method       string
+		chat         int64
+		reads, fixed bool
+	}
+	standing struct {
+		until    time.Time
+		since    int // the flood it rests on
+		inferred bool
+		reads    bool
+	}
+	proof struct { // a call that came through
+		call flood.Call
+		sent int // floods there were when it was sent
+	}
+)
+
+func (m *model) keys(c flood.Call) map[flood.Scope]modelKey {
+	return map[flood.Scope]modelKey{
+		flood.Chat:    {scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat},
+		flood.Method:  {scope: flood.Method, dc: c.DC, method: c.Method},
+		flood.Account: {scope: flood.Account, dc: c.DC, reads: c.Reads},
+	}
+}
+
+func (m *model) stands(k modelKey) bool { return m.state[k].until.After(m.now) }
+
+// provenSince: a call within k that was sent after the flood came through.
+func (m *model) provenSince(k modelKey, flood int) bool {
+	return slices.ContainsFunc(m.proofs, func(p proof) bool {
+		return p.sent >= flood && m.keys(p.call)[k.scope] == k
+	})
+}
+
+func (m *model) flooded(c flood.Call, wait time.Duration) {
+	m.floods++
+	ks := m.keys(c)
+	until := m.now.Add(wait)
+	note := func(k modelKey, s standing) {
+		s.reads = c.Reads
+		old := m.state[k]
+		if m.stands(k) && !s.until.After(old.until) {
+			s.until, s.since = old.until, old.since
+		}
+		m.state[k] = s
+	}
+	widen := func(wide modelKey, evidence func(modelKey, standing) bool) {
+		if m.stands(wide) {
+			note(wide, standing{until: until, since: m.floods, inferred: m.state[wide].inferred})
+			return
+		}
+		found := standing{until: until, since: m.floods, inferred: true}
+		for k, s := range m.state {
+			if !k.fixed && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
+				found.since = min(found.since, s.since)
+				if s.until.After(found.until) {
+					found.until = s.until
+				}
+			}
+		}
+		if found.since < m.floods {
+			note(wide, found)
+		}
+	}
+	account := func() {
+		widen(ks[flood.Account], func(k modelKey, s standing) bool {
+			return k.scope == flood.Method && k.method != c.Method && s.reads == c.Reads
+		})
+	}
+	if c.Chat == 0 {
+		account()
+		note(ks[flood.Method], standing{until: until, since: m.floods})
+		return
+	}
+	account()
+	widen(ks[flood.Method], func(k modelKey, _ standing) bool {
+		return k.scope == flood.Chat && k.method == c.Method && k.chat != c.Chat
+	})
+	note(ks[flood.Chat], standing{until: until, since: m.floods})
+}
+
+func (m *model) slowMode(c flood.Call, wait time.Duration) {
+	m.floods++
+	k := modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true}
+	if until := m.now.Add(wait); until.After(m.state[k].until) {
+		m.state[k] = standing{until: until}
+	}
+}
+
+func (m *model) passed(p proof) {
+	m.proofs = append(m.proofs, p)
+	for _, k := range m.keys(p.call) {
+		if s := m.state[k]; s.inferred && p.sent >= s.since {
+			delete(m.state, k)
+		}
+	}
+}
+
+func (m *model) until(c flood.Call) (until time.Time) {
+	ks := slices.Collect(maps.Values(m.keys(c)))
+	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
+		ks = append(ks, modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true})
+	}
+	for _, k := range ks {
+		if m.stands(k) && m.state[k].until.After(until) {
+			until = m.state[k].until
+		}
+	}
+	return until
+}
+
+func (m *model) snapshot() []string {
+	var out []string
+	for k, s := range m.state {
+		if m.stands(k) {
+			if k.fixed {
+				k.method = "slow"
+			}
+			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, s.until.Sub(m.now)))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestScopesAreInferredAsTheModelSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		start := time.Unix(1e9, 0)
+		hand := &handClock{now: start}
+		b := flood.NewBook(flood.Options{Clock: hand})
+		m := &model{now: start, state: map[modelKey]standing{}}
+
+		type flight struct {
+			pass flood.Pass
+			sent int
+		}
+		var air []flight
+		draw := func(t *rapid.T) flood.Call {
+			c := flood.Call{
+				DC:     rapid.IntRange(0, 1).Draw(t, "dc"),
+				Method: rapid.SampledFrom([]string{"messages.sendMessage", "messages.sendMedia", "messages.editMessage", "messages.getHistory", "users.getUsers"}).Draw(t, "method"),
+				Chat:   rapid.Int64Range(0, 3).Draw(t, "chat"),
+			}
+			c.Reads = c.Method == "messages.getHistory" || c.Method == "users.getUsers"
+			return c
+		}
+		// land takes one call off the wire, if there is any.
+		land := func(end func(*rapid.T, flight)) func(*rapid.T) {
+			return func(t *rapid.T) {
+				if len(air) > 0 {
+					i := rapid.IntRange(0, len(air)-1).Draw(t, "which")
+					f := air[i]
+					air = slices.Delete(air, i, i+1)
+					end(t, f)
+				}
+			}
+		}
+		wait := func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.IntRange(1, 9).Draw(t, "seconds")) * time.Second
+		}
+		send := func(t *rapid.T) {
+			c := draw(t)
+			p, err := b.Enter(t.Context(), c, 0)
+			until := m.until(c)
+			if e, ok := errors.AsType[*flood.WaitError](err); ok != !until.IsZero() || ok && !e.Until.Equal(until) {
+				t.Fatalf("%v: %v, want until %v", c, err, until)
+			}
+			if err == nil {
+				air = append(air, flight{p, m.floods})
+			}
+		}
+		fail := land(func(t *rapid.T, f flight) {
+			d := wait(t)
+			b.Flooded(f.pass, flood.Notice{Kind: flood.FloodWait, Wait: d})
+			m.flooded(f.pass.Call(), d)
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"send": send, "send more": send, "send still more": send,
+			"flood": fail, "flood again": fail,
+			"slow mode": land(func(t *rapid.T, f flight) {
+				if c := f.pass.Call(); c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
+					d := wait(t)
+					b.Flooded(f.pass, flood.Notice{Kind: flood.SlowMode, Wait: d})
+					m.slowMode(c, d)
+				}
+			}),
+			"pass": land(func(_ *rapid.T, f flight) {
+				b.Passed(f.pass)
+				m.passed(proof{f.pass.Call(), f.sent})
+			}),
+			"leave": land(func(_ *rapid.T, f flight) { b.Left(f.pass) }),
+			"time": func(t *rapid.T) {
+				hand.now = hand.now.Add(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond)
+				m.now = hand.now
+			},
+			"": func(t *rapid.T) {
+				var got []string
+				for _, r := range b.Snapshot() {
+					if r.Kind == flood.SlowMode {
+						r.Method = "slow"
+					}
+					got = append(got, fmt.Sprint(r.Scope, r.DC, r.Method, r.Chat, r.Reads, r.Until.Sub(hand.now)))
+				}
+				slices.Sort(got)
+				if want := m.snapshot(); !slices.Equal(got, want) {
+					t.Fatalf("stands %q, want %q", got, want)
+				}
+			},
+		})
+	})
+}
+
+func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
+	hand := &handClock{now: time.Unix(1e9, 0)}
+	b := flood.NewBook(flood.Options{Clock: hand})
+	flooded(t, b, send(1), "FLOOD_WAIT_10")
+	hand.now = hand.now.Add(-time.Hour)
+	if left := held(t, b, send(1)).Wait; left != 10*time.Second {
+		t.Fatal(left)
+	}
+	hand.now = hand.now.Add(10 * time.Second)
+	sent(t, b, send(1))
+}

@@ -1,0 +1,88 @@
+package flood
+
+import (
+	"fmt"
+	"time"
+)
+
+// target is a record that a flood is to be noted in.
+type target struct {
+	key      key
+	inferred bool
+
+	// What follows is about a record that this flood makes wider than the
+	// evidence for it.
+	widens bool
+	until  time.Time // the latest deadline among the evidence
+	since  uint64    // the earliest flood among it
+	hits   int
+	why    string
+}
+
+// reach returns where the flood is to be noted, the narrowest first. What a flood
+// belongs to is not said by the server, so a scope gets wider only step by step,
+// each on the evidence of two floods with nothing let through in between.
+func (b *Book) reach(f arrival) []target {
+	c := f.call
+	if f.kind != FloodWait {
+		return []target{{key: c.fixedKey(f.kind)}}
+	}
+	var ts []target
+	if c.Chat != 0 {
+		ts = append(ts, target{key: c.chatKey()})
+	}
+	if c.Chat == 0 {
+		ts = append(ts, target{key: c.methodKey()})
+	} else if t, ok := b.widen(f, c.methodKey()); ok {
+		ts = append(ts, t)
+	}
+	if t, ok := b.widen(f, c.accountKey()); ok {
+		ts = append(ts, t)
+	}
+	return ts
+}
+
+// widen tells whether the flood concerns the scope k, which is wider than its own:
+// because that scope is flooded already, or because of evidence.
+func (b *Book) widen(f arrival, k key) (target, bool) {
+	t := target{key: k, inferred: true}
+	if r := b.records[k]; r != nil && r.stands(f.now) {
+		t.inferred = r.inferred
+		return t, true
+	}
+	for _, r := range b.records {
+		if !r.testifies(f, k) || b.through[k] >= r.since {
+			continue
+		}
+		if !t.widens || r.since < t.since {
+			t.since, t.why = r.since, r.with(f.call)
+		}
+		if r.until.After(t.until) {
+			t.until = r.until
+		}
+		t.hits += r.hits
+		t.widens = true
+	}
+	return t, t.widens
+}
+
+// testifies reports whether the record, together with the flood, speaks for the
+// scope k: the same method in another chat, or another method of the same half of
+// the account, as long as the deadline stands.
+func (r *record) testifies(f arrival, k key) bool {
+	if r.fixed || r.dc != k.dc || r.left(f.now) <= 0 {
+		return false
+	}
+	if k.scope == Method {
+		return r.scope == Chat && r.method == k.method && r.chat != f.call.Chat
+	}
+	return r.scope == Method && r.method != f.call.Method && r.owner.Reads == k.reads
+}
+
+// with says in words what the record and the call have shown together.
+func (r *record) with(c Call) string {
+	if r.scope == Chat {
+		return fmt.Sprintf("chats %d and %d were both flooded", r.chat, c.Chat)
+	}
+	return fmt.Sprintf("%s and %s were both flooded", r.method, c.Method)
+}

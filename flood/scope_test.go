@@ -1,0 +1,185 @@
+package flood_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weirtg/weir/flood"
+)
+
+func TestTwoChatsFloodedWithNothingThroughAreTheMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		require.False(t, flooded(t, b, send(0), "SLOWMODE_WAIT_30").Widened, "another kind is no evidence")
+		time.Sleep(time.Second)
+		r := flooded(t, b, send(2), "FLOOD_WAIT_10")
+		require.Equal(t, flood.Method, r.Scope)
+		require.True(t, r.Widened)
+		require.Equal(t, 2, r.Hits)
+		require.Equal(t, 29*time.Second, time.Until(r.Until), "the later deadline")
+
+		require.Equal(t, flood.Method, held(t, b, send(3)).Scope)
+		sent(t, b, flood.Call{Method: "messages.editMessage", Chat: 1})
+		sent(t, b, flood.Call{DC: 2, Method: "messages.sendMessage", Chat: 1})
+	})
+}
+
+func TestWhatKeepsAFloodNarrow(t *testing.T) {
+	for name, between := range map[string]func(t *testing.T, b *flood.Book, before flood.Pass){
+		"a call of the method came through": func(t *testing.T, b *flood.Book, _ flood.Pass) { through(t, b, send(3)) },
+		"the first deadline is over":        func(t *testing.T, b *flood.Book, _ flood.Pass) { time.Sleep(30 * time.Second) },
+		"a call let go early but sent late came through": func(t *testing.T, b *flood.Book, before flood.Pass) {
+			b.Sent(&before)
+			b.Passed(before)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := flood.NewBook(flood.Options{})
+				before := sent(t, b, send(3))
+				flooded(t, b, send(1), "FLOOD_WAIT_30")
+				between(t, b, before)
+				require.Equal(t, flood.Chat, flooded(t, b, send(2), "FLOOD_WAIT_30").Scope)
+				sent(t, b, send(3))
+			})
+		})
+	}
+}
+
+func TestACallThatWasOnTheWireWhenTheFloodCameProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		before := sent(t, b, send(3))
+		b.Sent(&before)
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		b.Passed(before)
+		r := flooded(t, b, send(2), "FLOOD_WAIT_30")
+		require.Equal(t, flood.Method, r.Scope)
+		held(t, b, send(3))
+	})
+}
+
+func TestAnotherMethodSaysNothingAboutThisOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		through(t, b, flood.Call{Method: "messages.editMessage", Chat: 3})
+		require.Equal(t, flood.Method, flooded(t, b, send(2), "FLOOD_WAIT_30").Scope)
+	})
+}
+
+func TestASuccessThatComesALittleLateTakesTheWideningBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		noisy, other := sent(t, b, send(1)), sent(t, b, send(2))
+		b.Flooded(noisy, notice(t, "FLOOD_WAIT_30"))
+		quiet := sent(t, b, send(3)) // between the two floods
+		require.Equal(t, flood.Method, b.Flooded(other, notice(t, "FLOOD_WAIT_30")).Scope)
+		held(t, b, send(4))
+		b.Passed(quiet)
+		sent(t, b, send(4))
+		held(t, b, send(1))
+		held(t, b, send(2))
+	})
+}
+
+func TestACallWithoutAChatIsFloodedAsAMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		call := flood.Call{Method: "contacts.resolveUsername", Reads: true}
+		r := flooded(t, b, call, "FLOOD_WAIT_30")
+		require.Equal(t, flood.Method, r.Scope)
+		require.False(t, r.Widened)
+		held(t, b, call)
+		sent(t, b, flood.Call{Method: "users.getUsers", Reads: true})
+	})
+}
+
+func TestTwoMethodsFloodedAreTheAccountsButReadsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		edit := func(chat int64) flood.Call { return flood.Call{Method: "messages.editMessage", Chat: chat} }
+		read := func(method string) flood.Call { return flood.Call{Method: method, Reads: true} }
+
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		require.Equal(t, flood.Chat, flooded(t, b, edit(1), "FLOOD_WAIT_5").Scope, "a chat's flood is no method's")
+		flooded(t, b, send(2), "FLOOD_WAIT_30")
+		require.Equal(t, flood.Chat, flooded(t, b, flood.Call{DC: 2, Method: "x.y", Chat: 1}, "FLOOD_WAIT_5").Scope, "another DC")
+		require.Zero(t, b.AccountUntil(0, false))
+
+		r := flooded(t, b, edit(7), "FLOOD_WAIT_60")
+		require.Equal(t, flood.Account, r.Scope)
+		require.True(t, r.Widened)
+		require.Equal(t, "messages.sendMessage and messages.editMessage were both flooded", r.Why)
+		require.Equal(t, r.Until, b.AccountUntil(0, false))
+		require.Zero(t, b.AccountUntil(0, true))
+		require.Zero(t, b.AccountUntil(2, false))
+		held(t, b, flood.Call{Method: "messages.deleteMessages", Chat: 9})
+
+		// Until reads are flooded too.
+		require.Equal(t, flood.Method, flooded(t, b, read("users.getUsers"), "FLOOD_WAIT_30").Scope)
+		through(t, b, read("messages.getHistory"))
+		require.Equal(t, flood.Method, flooded(t, b, read("help.getConfig"), "FLOOD_WAIT_30").Scope)
+		require.Equal(t, flood.Account, flooded(t, b, read("messages.getDialogs"), "FLOOD_WAIT_30").Scope)
+		held(t, b, read("messages.getHistory"))
+
+		time.Sleep(time.Minute)
+		require.Zero(t, b.AccountUntil(0, false))
+		require.Empty(t, b.Snapshot())
+	})
+}
+
+func TestAnAccountFloodedAgainByTheCallThatGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_30")
+		require.Equal(t, flood.Account, flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30").Scope)
+		gone := make(chan flood.Pass, 2)
+		for _, method := range []string{"a.three", "a.four"} {
+			go func() { gone <- enter(t, b, flood.Call{Method: method}) }()
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		r := b.Flooded(<-gone, notice(t, "FLOOD_WAIT_30"))
+		require.Equal(t, flood.Account, r.Scope)
+		require.False(t, r.Widened)
+		require.True(t, r.News)
+
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		b.Passed(<-gone)
+		sent(t, b, flood.Call{Method: "a.five"})
+	})
+}
+
+func TestAPremiumWaitHoldsOneMethodOfOneDataCentre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		part := func(dc int, method string) flood.Call { return flood.Call{DC: dc, Method: method, Reads: true} }
+		flooded(t, b, part(2, "upload.getFile"), "FLOOD_PREMIUM_WAIT_9")
+		r := flooded(t, b, part(2, "upload.getFileHashes"), "FLOOD_PREMIUM_WAIT_9")
+		require.Equal(t, flood.Method, r.Scope)
+		require.Equal(t, flood.PremiumWait, held(t, b, part(2, "upload.getFile")).Kind)
+		sent(t, b, part(4, "upload.getFile"))
+		sent(t, b, part(2, "upload.getWebFile"))
+	})
+}
+
+func TestABusyWorkerIsNotTheMethodsFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		for chat := range int64(5) {
+			n, ok := flood.Parse(500, "WORKER_BUSY_TOO_LONG_RETRY")
+			require.True(t, ok)
+			r := b.Flooded(sent(t, b, send(chat+1)), n)
+			require.Equal(t, flood.Chat, r.Scope)
+		}
+		sent(t, b, send(6))
+	})
+}
