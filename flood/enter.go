@@ -211,3 +211,7 @@ func (b *Book) Covered(call Call, pass Pass) bool {
 // about a flood only if it was sent after it; without Sent the call counts as sent
 // when Enter let it go, which proves less.
 func (b *Book) Sent(pass *Pass) { pass.seq = b.seq.Load() }
+
+// First reports whether the call goes first after a deadline, while others wait for
+// what becomes of it.
+func (p Pass) First() bool { return p.probe != 0 }

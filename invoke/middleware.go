@@ -58,7 +58,7 @@ func New(opts Options) (*Middleware, error) {
 		limiter:    limiter,
 		classifier: classifier,
 		clock:      limiter.clock,
-		threshold:  opts.SleepThreshold.Or(flood.DefaultThreshold),
+		threshold:  opts.SleepThreshold.Or(flood.Threshold(flood.DefaultThreshold)),
 		maxWait:    opts.MaxWait,
 		maxRetries: opts.MaxRetries,
 		observer:   opts.Observer,
