@@ -56,10 +56,14 @@ func (p *parser) file(data []byte) bool {
 			Remedy:  "remove what stands from this --- on",
 		})
 	case !errors.Is(err, io.EOF):
-		// The parser's message repeats the name of an unknown alias, which may be a
-		// secret that was written with a star.
-		text := redact(strings.TrimPrefix(err.Error(), "yaml: "))
-		p.faults = append(p.faults, Fault{Problem: "is not YAML: " + text})
+		f := Fault{Problem: "is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		// Of all the parser's messages this alone repeats the file's text, and it may
+		// be a secret that was written with a star.
+		if strings.Contains(f.Problem, "unknown anchor") {
+			f.Problem = "is not YAML: a value starts with * and is no alias"
+			f.Remedy = "put the value in quotes"
+		}
+		p.faults = append(p.faults, f)
 		return false
 	}
 	slices.SortStableFunc(p.faults, func(a, b Fault) int {
@@ -109,7 +113,7 @@ func (p *parser) rateLimits(n *yaml.Node) {
 				rate := p.rate(v)
 				limit.Rate = &rate
 			default:
-				burst := p.integer(v, 0, maxLimit, "write the calls that may go at once; "+whyMaxLimit)
+				burst := p.integer(v, 0, maxLimit, limitRemedy(v, "write how many calls may go at once"))
 				limit.Burst = &burst
 			}
 		})

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-const (
-	maxLimit    = 1_000_000
-	whyMaxLimit = "Telegram publishes no limit above 1000 a second, so that more than a million is a slip of the hand"
-)
+// maxLimit bounds a rate, in calls a second, and a burst. Telegram publishes no
+// limit above 1000 a second.
+const maxLimit = 1_000_000
 
 // value is one value as it was written, and where.
 type value struct {
@@ -68,9 +67,18 @@ func (p *parser) rate(v value) float64 {
 	case inRange && v.tag == "!!str":
 		p.refuse(v, "is text, not a number", "write it without quotes")
 	case !inRange || v.tag != "!!int" && v.tag != "!!float":
-		p.refuse(v, fmt.Sprintf("is not a number from 0 to %d", maxLimit), "write calls a second, 0 to pause; "+whyMaxLimit)
+		p.refuse(v, fmt.Sprintf("is not a number from 0 to %d", maxLimit), limitRemedy(v, "write calls a second, 0 to pause"))
 	}
 	return math.Abs(rate) // -0 is in range, and a limiter divides by the rate
+}
+
+// limitRemedy returns why a limit has a bound if v is beyond it, else the remedy.
+func limitRemedy(v value, remedy string) string {
+	// Out of range gives infinity, which is beyond the bound as well.
+	if n, _ := strconv.ParseFloat(v.text, 64); n > maxLimit {
+		return "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
+	}
+	return remedy
 }
 
 func (p *parser) boolean(v value) bool {
