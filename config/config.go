@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// DefaultSessionFile is where the session is kept if nothing else is said:
-// beside the program's working directory, so that a restart does not log in
-// again, which Telegram limits.
+// DefaultSessionFile is where the session is kept if nothing else is said, in
+// the working directory: a restart need not log in again, which Telegram limits.
 const DefaultSessionFile = "examplebot.session.json"
 
 // maxFile bounds the file, in bytes. A full configuration takes under 4 KiB; what

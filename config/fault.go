@@ -48,7 +48,8 @@ func (f Fault) String() string {
 }
 
 // Error holds every fault that was found: those of the file in the order of its
-// lines, then those of the environment, then the keys that are missing. Match it
+// lines, then those of the environment, then the keys that are missing. Of a file
+// with more than 100 it holds the first 100 and one that counts the rest. Match it
 // with [errors.As]; [errors.Is] looks into the causes, such as
 // [io/fs.ErrNotExist].
 type Error struct {

@@ -138,6 +138,13 @@ func TestFaultOfTheWholeFile(t *testing.T) {
 	require.Len(t, faults(t, "dc: 9\n---\ndc: 8"), 2, "the first document is checked all the same")
 }
 
+func TestSomeOtherFile(t *testing.T) {
+	lines := faults(t, strings.Repeat("a:\n", 5000))
+	require.Len(t, lines, 101)
+	require.True(t, strings.HasPrefix(lines[99], "config:100:1: a is not a known key"), lines[99])
+	require.Equal(t, "config: the file has 4900 more faults; see whether it is the right file", lines[100])
+}
+
 func TestAlias(t *testing.T) {
 	c, err := config.Parse([]byte("rate_limits: {message: &m {rate: 1, burst: &b 2}, media: *m, bulk: {burst: *b}}"))
 	require.NoError(t, err)

@@ -1,15 +1,15 @@
 package config
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // nearest returns the known word that was most likely meant by word: the one
 // with the fewest letters added, left out, exchanged or swapped, up to a third
 // of its length, or else one that contains word or is contained in it. It
 // returns "" if none is near. Case, - and _ do not count.
 func nearest(word string, known []string) string {
-	fold := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
-	}
 	if len(word) > maxShown {
 		return "" // no slip of the hand, and the work grows with the length
 	}
@@ -30,6 +30,16 @@ func nearest(word string, known []string) string {
 		}
 	}
 	return ""
+}
+
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '_', '-', ' ':
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // distance counts the single steps from a to b: a byte added, left out or

@@ -13,6 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// maxFaults bounds the faults that are listed of a file, which has two dozen
+// values to get wrong.
+const maxFaults = 100
+
 // parser gathers values and faults. It goes on after a fault, so that all are
 // found; a config with faults is thrown away, so that it may hold nonsense.
 type parser struct {
@@ -46,6 +50,7 @@ func (p *parser) file(data []byte) bool {
 	}
 	if err == nil {
 		p.document(doc.Content[0])
+		p.arrange()
 		err = dec.Decode(&next)
 	}
 	switch {
@@ -66,16 +71,24 @@ func (p *parser) file(data []byte) bool {
 		p.faults = append(p.faults, f)
 		return false
 	}
-	slices.SortStableFunc(p.faults, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
 	return true
 }
 
-func (p *parser) document(root *yaml.Node) {
-	if root.Tag == "!!null" && root.Kind == yaml.ScalarNode {
-		return
+// arrange puts the faults of the document in the order of its lines. Of very many
+// it keeps the first: that is some other file, and a million lines help nobody.
+func (p *parser) arrange() {
+	slices.SortStableFunc(p.faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if more := len(p.faults) - maxFaults; more > 0 {
+		p.faults = append(p.faults[:maxFaults], Fault{
+			Problem: fmt.Sprintf("has %d more faults", more),
+			Remedy:  "see whether it is the right file",
+		})
 	}
+}
+
+func (p *parser) document(root *yaml.Node) {
 	keys := []string{
 		"app_id", "app_hash", "bot_token", "session_file", "dc", "test_dc",
 		"sleep_threshold", "rate_limits", "http", "log_level",
