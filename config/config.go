@@ -1,0 +1,195 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// DefaultSessionFile is where the session is kept if nothing else is said, in
+// the working directory: a restart need not log in again, which Telegram limits.
+const DefaultSessionFile = "examplebot.session.json"
+
+// maxFile bounds the file, in bytes. A full configuration takes under 4 KiB; what
+// is larger than 1 MiB is some other file.
+const maxFile = 1 << 20
+
+// Config holds the values. What [Load] returned has been checked, and can be
+// used as it is. It shows no secret when it is printed or encoded.
+type Config struct {
+	// AppID is the program's number at Telegram, at least 1, or 0 if not given.
+	// Key app_id, variable APP_ID.
+	AppID int
+	// AppHash goes with AppID: 32 hexadecimal digits. Key app_hash, variable
+	// APP_HASH.
+	AppHash Secret
+	// BotToken is what @BotFather gave: digits, a colon and the rest. Key
+	// bot_token, variable BOT_TOKEN.
+	BotToken Secret
+	// SessionFile is the path that the session is kept under, relative to the
+	// working directory. Key session_file, variable SESSION_FILE; DefaultSessionFile
+	// unless given.
+	SessionFile string
+	// DC is the data centre to connect to first, 1 to 5, or on the test servers 1
+	// to 3; 0 leaves the choice to gotd. Key dc.
+	DC int
+	// TestDC selects Telegram's test servers. Key test_dc.
+	TestDC bool
+	// SleepThreshold is the longest wait that is sat out. Key sleep_threshold.
+	SleepThreshold Threshold
+	// RateLimits holds the limits that the file names, by "message", "media",
+	// "query", "admin", "bulk", "account" and "global"; nil if there are none. Key
+	// rate_limits.
+	RateLimits map[string]RateLimit
+	// HTTP is the address, host:port, to serve metrics on; empty for none. Port 0
+	// takes any that is free. Key http.
+	HTTP string
+	// LogLevel is "debug", "info", "warn" or "error"; "info" unless given. Key
+	// log_level.
+	LogLevel string
+	// Warnings holds what is not wrong but unwise, one sentence each: a file with
+	// secrets that others on the machine may read. It is empty on Windows, where the
+	// mode of a file does not tell.
+	Warnings []string
+}
+
+// RateLimit overrides one limit. A nil field was not named and keeps the
+// limiter's default.
+type RateLimit struct {
+	// Rate is in calls a second, 0 to 1,000,000; 0 pauses.
+	Rate *float64
+	// Burst is the number of calls that may go at once after a rest, 0 to 1,000,000.
+	Burst *int
+}
+
+// HasAccount reports whether there is a bot to log in as: AppID, AppHash and
+// BotToken are all given. Load gives all three or none.
+func (c Config) HasAccount() bool {
+	return c.AppID != 0 && c.AppHash.Reveal() != "" && c.BotToken.Reveal() != ""
+}
+
+// Load reads the file at path, then the environment through getenv, which is
+// [os.LookupEnv] or stands in for it. An empty path is no file, a nil getenv no
+// environment. A relative path starts at the working directory. Load blocks
+// while the file is read.
+//
+// The error is an [*Error] with all faults, of the file and of the environment;
+// the Config is then zero. A file that does not exist or cannot be read is such
+// a fault, and errors.Is finds its cause. So is an account given in part: of
+// app_id, app_hash and bot_token there must be all or none.
+func Load(path string, getenv func(string) (string, bool)) (Config, error) {
+	p := newParser()
+	complete := true // whether all that the file holds is known
+	if path != "" {
+		data, mode, err := readFile(path)
+		if err != nil {
+			p.faults = append(p.faults, fileFault(err))
+			complete = false
+		} else {
+			complete = p.file(data)
+			p.warn(path, mode)
+		}
+	}
+	if getenv != nil {
+		p.environment(getenv)
+	}
+	if complete {
+		p.account()
+	}
+	return p.result(path)
+}
+
+// Parse reads data as the file's content, without an environment. The error is
+// as Load's, but that an account given in part is no fault: the environment may
+// have the rest.
+func Parse(data []byte) (Config, error) {
+	p := newParser()
+	p.file(data)
+	return p.result("")
+}
+
+// readFile returns what the file holds, up to one byte more than is allowed.
+func readFile(path string) ([]byte, fs.FileMode, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading: nothing is lost
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return data, info.Mode(), err
+}
+
+// fileFault is the fault of a file that cannot be read. The line starts with the
+// path already, so that a path error's own is left out.
+func fileFault(err error) Fault {
+	f := Fault{Err: err, Problem: "cannot be read: " + err.Error()}
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		f.Problem = "cannot be read: " + pathErr.Err.Error()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Remedy = "create it, or name no file"
+	case errors.Is(err, fs.ErrPermission):
+		f.Remedy = "make it readable for the user that runs this program"
+	}
+	return f
+}
+
+// warn notes a file with secrets that others may open. It is called before the
+// environment is read: a secret from there says nothing about the file.
+func (p *parser) warn(path string, mode fs.FileMode) {
+	if mode.Perm()&0o077 == 0 || runtime.GOOS == "windows" {
+		return
+	}
+	var held []string
+	for _, key := range []string{"app_hash", "bot_token"} {
+		if p.named[key] {
+			held = append(held, key)
+		}
+	}
+	if held != nil {
+		p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf(
+			"%s holds %s and others may open it (mode %04o): run chmod 600 on it",
+			path, strings.Join(held, " and "), mode.Perm()))
+	}
+}
+
+// account faults an account that is given in part.
+func (p *parser) account() {
+	var given, missing []string
+	for _, v := range variables() {
+		switch {
+		case v.key == "session_file":
+		case p.named[v.key]:
+			given = append(given, v.key)
+		default:
+			missing = append(missing, v.key)
+		}
+	}
+	if given == nil {
+		return
+	}
+	for _, key := range missing {
+		p.faults = append(p.faults, Fault{
+			Field:   key,
+			Problem: "is missing, with " + strings.Join(given, " and ") + " given",
+			Remedy:  "give all three of app_id, app_hash and bot_token, or none",
+		})
+	}
+}
+
+func (p *parser) result(path string) (Config, error) {
+	if len(p.faults) == 0 {
+		return p.cfg, nil
+	}
+	return Config{}, &Error{Path: path, Faults: p.faults}
+}

@@ -1,0 +1,48 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weirtg/weir/config"
+)
+
+// FuzzParse looks for a file that makes Parse panic, that gets a value past its
+// bounds, or that brings a secret into an error. The fuzzer moves the marks
+// about, in place of which the secrets stand.
+func FuzzParse(f *testing.F) {
+	f.Add(string(sample))
+	f.Add("app_hash: <H>\nbot_token: <T>\n")
+	f.Add("<T>: 1\nrate_limits: {<H>: {rate: <T>, burst: *<H>}}\nhttp: <T>\n")
+	f.Add("app_id: &a 5\ndc: *a\n<<: *a\n? [x]\n: <T>\n")
+	f.Add("test_dc: yes\nsleep_threshold: 0\nlog_level: |\n  <T>\n--- # <H>\n...")
+	f.Add("rate_limits: &r\n  message: {rate: .nan, burst: 1e9}\n  media: *r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.NewReplacer("<H>", hash, "<T>", token).Replace(text)
+		c, err := config.Parse([]byte(text))
+		if err != nil {
+			var e *config.Error
+			require.True(t, errors.As(err, &e))
+			require.Len(t, strings.Split(err.Error(), "\n"), len(e.Faults))
+			requireNoSecret(t, fmt.Sprintf("%v %#v", err, e.Faults), "error")
+			return
+		}
+		require.True(t, 0 <= c.AppID && 0 <= c.DC && c.DC <= 5 && (!c.TestDC || c.DC <= 3))
+		require.NotEmpty(t, c.SessionFile)
+		require.False(t, strings.HasPrefix(c.HTTP, ":"))
+		require.Equal(t, c.SleepThreshold.Kind == config.ThresholdFor, c.SleepThreshold.Duration > 0)
+		for _, limit := range c.RateLimits {
+			require.True(t, limit.Rate == nil || 0 <= *limit.Rate && *limit.Rate <= 1e6)
+			require.True(t, limit.Burst == nil || 0 <= *limit.Burst && *limit.Burst <= 1e6)
+		}
+		c.SessionFile, c.HTTP = "", "" // they may be called as they like
+		data, err := json.Marshal(c)
+		require.NoError(t, err)
+		requireNoSecret(t, string(data)+fmt.Sprintf("%+v", c), "config")
+	})
+}

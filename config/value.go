@@ -1,0 +1,203 @@
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxLimit bounds a rate, in calls a second, and a burst. Telegram publishes no
+// limit above 1000 a second.
+const maxLimit = 1_000_000
+
+// value is one value as it was written, and where.
+type value struct {
+	field, env   string
+	line, column int
+	text         string
+	tag          string // the type that YAML saw, such as !!int; empty from the environment
+}
+
+// isText reports whether the value is text to YAML. A variable is always taken
+// as what its field wants.
+func (v value) isText() bool { return v.tag == "" || v.tag == "!!str" }
+
+// refuse notes a fault of v. The value of a secret is not shown.
+func (p *parser) refuse(v value, problem, remedy string) {
+	f := Fault{
+		Field: v.field, Env: v.env, Line: v.line, Column: v.column,
+		Problem: problem, Remedy: remedy,
+	}
+	switch {
+	case v.text == "" || v.field == "app_hash" || v.field == "bot_token":
+	case v.isText():
+		f.Value = strconv.Quote(redact(v.text))
+	default:
+		f.Value = redact(v.text)
+	}
+	p.faults = append(p.faults, f)
+}
+
+func (p *parser) integer(v value, low, high int, remedy string) int {
+	n, err := strconv.Atoi(v.text)
+	inRange := err == nil && low <= n && n <= high
+	if inRange && v.tag == "!!str" {
+		p.refuse(v, "is text, not a number", "write it without quotes")
+		return 0
+	}
+	if !inRange || v.tag != "" && v.tag != "!!int" {
+		p.refuse(v, fmt.Sprintf("is not a whole number from %d to %d", low, high), remedy)
+		return 0
+	}
+	return n
+}
+
+func (p *parser) rate(v value) float64 {
+	// ParseFloat takes "inf" and "nan", and YAML has .inf and .nan: neither lies
+	// between two numbers.
+	rate, err := strconv.ParseFloat(v.text, 64)
+	inRange := err == nil && 0 <= rate && rate <= maxLimit
+	switch {
+	case inRange && v.tag == "!!str":
+		p.refuse(v, "is text, not a number", "write it without quotes")
+	case !inRange || v.tag != "!!int" && v.tag != "!!float":
+		p.refuse(v, fmt.Sprintf("is not a number from 0 to %d", maxLimit), limitRemedy(v, "write calls a second, 0 to pause"))
+	}
+	return math.Abs(rate) // -0 is in range, and a limiter divides by the rate
+}
+
+// limitRemedy returns why a limit has a bound if v is beyond it, else the remedy.
+func limitRemedy(v value, remedy string) string {
+	// Out of range gives infinity, which is beyond the bound as well.
+	if n, _ := strconv.ParseFloat(v.text, 64); n > maxLimit {
+		return "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
+	}
+	return remedy
+}
+
+func (p *parser) boolean(v value) bool {
+	if v.tag != "!!bool" {
+		p.refuse(v, "is neither true nor false", "write true or false, without quotes")
+	}
+	return strings.EqualFold(v.text, "true")
+}
+
+// appHash takes the text whatever YAML makes of it: a hash may consist of digits
+// alone, or look like a number with an exponent.
+func (p *parser) appHash(v value) Secret {
+	if _, err := hex.DecodeString(v.text); err != nil || len(v.text) != 32 {
+		p.refuse(v, fmt.Sprintf("is not 32 hexadecimal digits (it has %d characters)", len(v.text)),
+			"copy it from my.telegram.org, without spaces")
+	}
+	return NewSecret(v.text)
+}
+
+func (p *parser) botToken(v value) Secret {
+	id, rest, _ := strings.Cut(v.text, ":")
+	if !consists(id, isDigit) || !consists(rest, isTokenByte) {
+		p.refuse(v, "is not digits, a colon and then letters, digits, - or _",
+			"copy it from @BotFather, without spaces")
+	}
+	return NewSecret(v.text)
+}
+
+func (p *parser) sessionFile(v value) string {
+	switch {
+	case !v.isText():
+		p.refuse(v, "is not text", "put the file's name in quotes")
+	case v.text == "":
+		p.refuse(v, "is empty", "name a file, or remove the line for "+DefaultSessionFile)
+	case strings.ContainsRune(v.text, 0):
+		p.refuse(v, "has a zero byte, which no file's name has", "remove it")
+	}
+	return v.text
+}
+
+func (p *parser) threshold(v value) Threshold {
+	switch v.text {
+	case "default":
+		return Threshold{}
+	case "never":
+		return Threshold{Kind: ThresholdNever}
+	case "always":
+		return Threshold{Kind: ThresholdAlways}
+	}
+	number, notNumber := strconv.ParseFloat(v.text, 64)
+	d, err := time.ParseDuration(v.text)
+	switch {
+	case notNumber == nil && number == 0, err == nil && d == 0:
+		p.refuse(v, "does not say what is meant", "write never to sit out no wait, or default")
+	case err == nil && d < 0:
+		p.refuse(v, "is negative", "write never to sit out no wait")
+	case err == nil:
+		return Threshold{Kind: ThresholdFor, Duration: d}
+	case notNumber == nil:
+		p.refuse(v, "has no unit", "write a duration such as 10s or 1m30s")
+	default:
+		remedy := "write one of these words, or for example 10s"
+		if near := nearest(v.text, []string{"never", "always", "default"}); near != "" {
+			remedy = "did you mean " + near + "?"
+		}
+		p.refuse(v, "is not never, always, default or a duration", remedy)
+	}
+	return Threshold{}
+}
+
+func (p *parser) address(v value) string {
+	if v.text == "" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(v.text)
+	if consists(v.text, isDigit) { // a port alone
+		host, port, err = "", v.text, nil
+	}
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	_, ipErr := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		p.refuse(v, "is not host:port", "write for example 127.0.0.1:9090")
+	case portErr != nil:
+		p.refuse(v, "does not end in a port from 0 to 65535", "write for example 127.0.0.1:9090")
+	case host == "":
+		p.refuse(v, "names no host and would listen on every network", "write 127.0.0.1:"+port+" for this machine alone")
+	case ipErr != nil && !consists(host, isHostByte):
+		p.refuse(v, "has no host's name or IP address before the port", "write for example 127.0.0.1:"+port)
+	}
+	return v.text
+}
+
+func (p *parser) logLevel(v value) string {
+	levels := []string{"debug", "info", "warn", "error"}
+	if !slices.Contains(levels, v.text) {
+		remedy := "write debug, info, warn or error"
+		if near := nearest(v.text, levels); near != "" {
+			remedy = "did you mean " + near + "?"
+		}
+		p.refuse(v, "is not a level", remedy)
+	}
+	return v.text
+}
+
+// consists reports whether s is not empty and every byte of it is of a kind.
+func consists(s string, of func(byte) bool) bool {
+	for i := range len(s) {
+		if !of(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isTokenByte(b byte) bool {
+	return isDigit(b) || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '_' || b == '-'
+}
+
+func isHostByte(b byte) bool { return isTokenByte(b) || b == '.' }
