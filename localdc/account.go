@@ -100,10 +100,11 @@ func (c *call) updatePinnedMessage(r *tg.MessagesUpdatePinnedMessageRequest) (bi
 }
 
 func (c *call) setBotCallbackAnswer(r *tg.MessagesSetBotCallbackAnswerRequest) (bin.Encoder, error) {
-	if _, ok := c.queries[r.QueryID]; !ok {
+	if answer, ok := c.queries[r.QueryID]; !ok || answer != nil {
 		return nil, tgerr.New(400, "QUERY_ID_INVALID")
 	}
-	delete(c.queries, r.QueryID)
+	c.queries[r.QueryID] = &r.Message
+	c.notify()
 	return &tg.BoolTrue{}, nil
 }
 

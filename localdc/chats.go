@@ -76,7 +76,7 @@ func newChats(selfID int64) chats {
 
 func randomInt64() int64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:])                               // never fails
+	_, _ = rand.Read(b[:])                                // never fails
 	return int64(binary.LittleEndian.Uint64(b[:])>>1) | 1 // above 0: 0 means "none"
 }
 

@@ -128,7 +128,7 @@ type Cloud struct {
 	common  box
 	files   files
 	sent    map[int64]struct{} // random ids
-	queries map[int64]struct{} // callback queries without an answer
+	queries map[int64]*string  // callback queries; nil until answered
 }
 
 // dataCentre is one server of the Cloud.
@@ -183,7 +183,7 @@ func New(opts Options) (*Cloud, error) {
 		common:  newBox(),
 		files:   newFiles(),
 		sent:    map[int64]struct{}{},
-		queries: map[int64]struct{}{},
+		queries: map[int64]*string{},
 	}
 	c.methods = c.table()
 	if err := c.listen(); err != nil {

@@ -22,7 +22,7 @@ type conn struct {
 	dc   *dataCentre
 	head []byte // read ahead by the listener
 
-	turn   bool // touched by the serving goroutine only
+	turn   atomic.Bool
 	closed atomic.Bool
 
 	sessions map[int64]*session // guarded by Cloud.mu
@@ -45,31 +45,36 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err == nil {
 		c.dc.turn.Lock()
 		c.dc.current = c
-		c.turn = true
+		c.turn.Store(true)
 	}
 	return n, err
 }
 
 func (c *conn) yield() {
-	if c.turn {
-		c.turn = false
+	if c.turn.CompareAndSwap(true, false) {
 		c.dc.current = nil
 		c.dc.turn.Unlock()
 	}
 }
 
-// Close implements net.Conn. The serving goroutine calls it when it is done
-// with the connection; everybody else uses Cloud.detach.
+// Close implements net.Conn. tgtest calls it when it is done with the
+// connection; everybody else uses Cloud.detach.
 //
 // tgtest goes on sending a session's answers to the connection that it saw the
-// session on first, so its sessions are forgotten here.
+// session on first, so it is told to forget the sessions. It closes their
+// connection once more on the way, holding a lock that it needs itself: hence
+// the goroutine and the flag.
 func (c *conn) Close() error {
-	if c.closed.Swap(true) {
-		return nil // ForceDisconnect below comes back here
-	}
 	c.yield()
-	for _, s := range c.dc.cloud.detach(c) {
-		c.dc.server.ForceDisconnect(s.wire)
+	if c.closed.Swap(true) {
+		return nil
+	}
+	if gone := c.dc.cloud.detach(c); len(gone) > 0 {
+		c.dc.cloud.goes.Go(func() {
+			for _, s := range gone {
+				c.dc.server.ForceDisconnect(s.wire)
+			}
+		})
 	}
 	return nil
 }

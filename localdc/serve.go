@@ -80,22 +80,22 @@ func (d *dataCentre) onMessage(server *tgtest.Server, req *tgtest.Request) error
 // it. The caller holds Cloud.mu and the turn.
 func (d *dataCentre) session(wire tgtest.Session) (*session, error) {
 	conn := d.current
-	if _, ok := d.cloud.conns[conn]; !ok {
-		return nil, errors.New("connection is cut")
-	}
 	if s, ok := d.sessions[wire.ID]; ok {
 		if s.conn == conn {
 			return s, nil
 		}
-		// The client came back with a session whose old connection we believe
-		// alive, and tgtest answers on the old one. End both: the client comes
-		// back to a clean slate.
+		// The client came back with a session whose old connection seems alive,
+		// and tgtest answers on the old one. End both, for a clean slate; gotd
+		// starts a new session with each connection and never comes here.
 		d.cloud.detachLocked(s.conn)
 		return nil, errors.New("session moved to another connection")
 	}
 	s := &session{wire: wire, conn: conn, updates: true, seen: map[int64]struct{}{}}
-	d.sessions[wire.ID] = s
 	conn.sessions[wire.ID] = s
+	if _, ok := d.cloud.conns[conn]; !ok {
+		return nil, errors.New("connection was cut")
+	}
+	d.sessions[wire.ID] = s
 	return s, nil
 }
 

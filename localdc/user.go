@@ -2,7 +2,6 @@ package localdc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gotd/td/bin"
@@ -53,7 +52,8 @@ func (c *Chat) Banned(u *User) bool {
 // Await reads on in the chat, as a person would: it returns the next message
 // that the bot sent, or edited (EditDate is not 0 then), and that match accepts;
 // a nil match accepts any. What it passes over counts as read. It blocks until
-// there is one, ctx is done (its error) or the Cloud is closed ([ErrClosed]).
+// there is one, ctx is done (the error wraps its) or the Cloud is
+// closed ([ErrClosed]).
 // match must not call methods of the Cloud.
 func (c *Chat) Await(ctx context.Context, match func(tg.Message) bool) (tg.Message, error) {
 	for {
@@ -61,12 +61,8 @@ func (c *Chat) Await(ctx context.Context, match func(tg.Message) bool) (tg.Messa
 		if ok {
 			return m, nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return tg.Message{}, fmt.Errorf("localdc: await a message in %q: %w", c.title, ctx.Err())
-		case <-c.cloud.done:
-			return tg.Message{}, ErrClosed
+		if err := c.cloud.wait(ctx, changed); err != nil {
+			return tg.Message{}, fmt.Errorf("localdc: await a message in %q: %w", c.title, err)
 		}
 	}
 }
@@ -130,20 +126,48 @@ func (u *User) write(chat *Chat, d draft) int {
 	return m.ID
 }
 
-// Press presses a button under a message of the bot's in the private chat. It
-// returns the id of the callback query; AnswerTo tells when the bot answered it.
-// It is an error to press under what is not there.
+// Press presses a button under a message in the private chat and returns the id
+// of the callback query, for [User.Answer]. It does not block. It is an error to
+// press under what is not there.
 func (u *User) Press(messageID int, data []byte) (int64, error) {
 	u.cloud.mu.Lock()
 	defer u.cloud.mu.Unlock()
 	s, ok := u.box.messages[messageID]
 	if !ok || s.chat != u.Chat {
-		return 0, errors.New("localdc: no such message to press a button under")
+		return 0, fmt.Errorf("localdc: no message %d in %q to press a button under", messageID, u.title)
 	}
 	id := randomInt64()
-	u.cloud.queries[id] = struct{}{}
+	u.cloud.queries[id] = nil
 	u.cloud.push(nil, &tg.UpdateBotCallbackQuery{
 		QueryID: id, UserID: u.id, Peer: u.peer(), MsgID: messageID, ChatInstance: u.id, Data: data,
 	}, u.Chat)
 	return id, nil
+}
+
+// Answer waits until the bot has answered a callback query and returns the
+// text, which may be empty. It blocks like Await.
+func (u *User) Answer(ctx context.Context, query int64) (string, error) {
+	for {
+		u.cloud.mu.Lock()
+		answer, changed := u.cloud.queries[query], u.cloud.changed
+		u.cloud.mu.Unlock()
+		if answer != nil {
+			return *answer, nil
+		}
+		if err := u.cloud.wait(ctx, changed); err != nil {
+			return "", fmt.Errorf("localdc: await the answer to a button of %q: %w", u.title, err)
+		}
+	}
+}
+
+// wait blocks until something changed.
+func (c *Cloud) wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.done:
+		return ErrClosed
+	}
 }
