@@ -45,7 +45,7 @@ type Chat struct {
 
 	// Guarded by Cloud.mu.
 	messages []*tg.Message // in order
-	inbox    []tg.Message  // what the bot sent or edited and nobody awaited yet
+	inbox    []*tg.Message // what the bot sent or edited and nobody awaited yet
 	pinned   []int
 	banned   map[int64]tg.ChatBannedRights
 }

@@ -60,7 +60,7 @@ func (c *call) post(chat *Chat, drafts ...draft) (bin.Encoder, error) {
 		out.Updates = append(out.Updates,
 			&tg.UpdateMessageID{ID: m.ID, RandomID: d.randomID},
 			c.arrive(c.session, chat, c.chats.self, m))
-		chat.inbox = append(chat.inbox, snapshot(m))
+		chat.inbox = append(chat.inbox, m)
 	}
 	c.notify()
 	return out, nil
@@ -180,7 +180,7 @@ func (c *call) editMessage(r *tg.MessagesEditMessageRequest) (bin.Encoder, error
 	if chat.isChannel() {
 		update = &tg.UpdateEditChannelMessage{Message: &m, Pts: pts, PtsCount: 1}
 	}
-	chat.inbox = append(chat.inbox, snapshot(&m))
+	chat.inbox = append(chat.inbox, &m)
 	c.notify()
 	return c.changedChat(chat, update, pts), nil
 }

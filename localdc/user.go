@@ -52,14 +52,16 @@ func (c *Chat) Banned(u *User) bool {
 // Await reads on in the chat, as a person would: it returns the next message
 // that the bot sent, or edited (EditDate is not 0 then), and that match accepts;
 // a nil match accepts any. What it passes over counts as read. It blocks until
-// there is one, ctx is done (the error wraps its) or the Cloud is
-// closed ([ErrClosed]).
-// match must not call methods of the Cloud.
+// there is one, ctx is done (the error wraps ctx's) or the Cloud is closed
+// ([ErrClosed]).
 func (c *Chat) Await(ctx context.Context, match func(tg.Message) bool) (tg.Message, error) {
 	for {
-		m, ok, changed := c.read(match)
-		if ok {
+		m, ok, changed := c.read()
+		if ok && (match == nil || match(m)) {
 			return m, nil
+		}
+		if ok {
+			continue
 		}
 		if err := c.cloud.wait(ctx, changed); err != nil {
 			return tg.Message{}, fmt.Errorf("localdc: await a message in %q: %w", c.title, err)
@@ -67,17 +69,16 @@ func (c *Chat) Await(ctx context.Context, match func(tg.Message) bool) (tg.Messa
 	}
 }
 
-func (c *Chat) read(match func(tg.Message) bool) (tg.Message, bool, <-chan struct{}) {
+// read takes the next message nobody read yet, or tells when to look again.
+func (c *Chat) read() (tg.Message, bool, <-chan struct{}) {
 	c.cloud.mu.Lock()
 	defer c.cloud.mu.Unlock()
-	for i, m := range c.inbox {
-		if match == nil || match(m) {
-			c.inbox = c.inbox[i+1:]
-			return m, true, nil
-		}
+	if len(c.inbox) == 0 {
+		return tg.Message{}, false, c.cloud.changed
 	}
-	c.inbox = nil
-	return tg.Message{}, false, c.cloud.changed
+	m := snapshot(c.inbox[0])
+	c.inbox = c.inbox[1:]
+	return m, true, nil
 }
 
 // Send writes to the bot in the private chat and returns the message's id. It
