@@ -1,0 +1,289 @@
+package localdc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gotd/log"
+	"github.com/gotd/log/logzap"
+	"github.com/gotd/td/clock"
+	"github.com/gotd/td/crypto"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/telegram/dcs"
+	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgtest"
+	"github.com/gotd/td/transport"
+	"go.uber.org/zap"
+)
+
+// DemoBotToken is the bot token that a Cloud accepts unless told otherwise. It
+// opens nothing anywhere else.
+const DemoBotToken = "1000:demo-token-of-a-local-data-centre"
+
+// ErrClosed is returned by what waits on a Cloud that was closed.
+var ErrClosed = errors.New("localdc: closed")
+
+// Options configure a [Cloud]. The zero value is useful: two data centres, no
+// limits, the demo token.
+type Options struct {
+	// DCs are the ids of the data centres, each above 0 and named once.
+	// Default: 2 and 4.
+	DCs []int
+	// Home is the data centre where the account lives; a login at another is
+	// answered with USER_MIGRATE_<Home>. Default: the first of DCs.
+	Home int
+	// Limits are what is enforced from the start; see [Cloud.SetLimits].
+	Limits Limits
+	// BotToken is the token to accept: the bot's id, a colon, a secret.
+	// Default: DemoBotToken.
+	BotToken string
+	// Clock is what limits, dates and delays are reckoned on. The limits are as
+	// exact with a virtual clock as with the real one. Default: clock.System.
+	Clock clock.Clock
+	// Key is the RSA key of all data centres, of 2048 bits. Default: one is
+	// generated, which takes some 0.1 s to 0.5 s; a test suite with many Clouds
+	// may share one.
+	Key *rsa.PrivateKey
+	// Logger gets what the servers have to say. Default: nothing.
+	Logger *zap.Logger
+}
+
+func (o *Options) setDefaults() {
+	if len(o.DCs) == 0 {
+		o.DCs = []int{2, 4}
+	}
+	if o.Home == 0 {
+		o.Home = o.DCs[0]
+	}
+	if o.BotToken == "" {
+		o.BotToken = DemoBotToken
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+}
+
+func (o Options) validate() error {
+	seen := map[int]bool{}
+	for _, id := range o.DCs {
+		if id <= 0 || seen[id] {
+			return fmt.Errorf("localdc: DCs is %v: want ids above 0, each once", o.DCs)
+		}
+		seen[id] = true
+	}
+	if !seen[o.Home] {
+		return fmt.Errorf("localdc: Home is %d: want one of DCs %v", o.Home, o.DCs)
+	}
+	if o.Key != nil && o.Key.N.BitLen() != crypto.RSAKeyBits {
+		return fmt.Errorf("localdc: Key has %d bits: want %d", o.Key.N.BitLen(), crypto.RSAKeyBits)
+	}
+	if _, err := botID(o.BotToken); err != nil {
+		return err
+	}
+	return nil
+}
+
+// botID is the number before the colon of a token.
+func botID(token string) (int64, error) {
+	digits, secret, ok := strings.Cut(token, ":")
+	id, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || id <= 0 || id >= firstUserID || secret == "" {
+		return 0, fmt.Errorf("localdc: BotToken is malformed: want <id>:<secret>, with an id from 1 to %d", firstUserID-1)
+	}
+	return id, nil
+}
+
+// Cloud is a Telegram of one's own on loopback: data centres that share one bot
+// account, its chats and its limits. All methods are safe for concurrent use.
+type Cloud struct {
+	opts    Options
+	key     *rsa.PrivateKey
+	schema  *schema
+	methods map[uint32]method
+	dcs     []*dataCentre // in the order of Options.DCs
+	start   time.Time
+
+	cancel context.CancelFunc
+	goes   sync.WaitGroup
+	done   chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	changed chan struct{} // closed and replaced when a user has something to read
+	conns   map[*conn]struct{}
+	judge   judge
+	record  Record
+	script  script
+	auth    auth
+	chats   chats
+	common  box
+	files   files
+	sent    map[int64]struct{} // random ids
+	queries map[int64]*string  // callback queries; nil until answered
+}
+
+// dataCentre is one server of the Cloud.
+type dataCentre struct {
+	cloud  *Cloud
+	id     int
+	addr   *net.TCPAddr
+	server *tgtest.Server
+
+	turn    sync.Mutex // held by the connection at work
+	current *conn      // that connection; guarded by turn
+
+	sessions map[int64]*session // guarded by Cloud.mu
+}
+
+// New starts a Cloud: it listens on free ports of 127.0.0.1 and serves until
+// Close. It fails when an option makes no sense or no port can be had.
+func New(opts Options) (*Cloud, error) {
+	opts.setDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	schema := newSchema()
+	if err := opts.Limits.validate(schema.function); err != nil {
+		return nil, err
+	}
+	opts.DCs = slices.Clone(opts.DCs)
+	key := opts.Key
+	if key == nil {
+		var err error
+		if key, err = rsa.GenerateKey(rand.Reader, crypto.RSAKeyBits); err != nil {
+			return nil, fmt.Errorf("localdc: generate key: %w", err)
+		}
+	}
+	id, err := botID(opts.BotToken)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cloud{
+		opts:    opts,
+		key:     key,
+		schema:  schema,
+		start:   opts.Clock.Now(),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}),
+		conns:   map[*conn]struct{}{},
+		judge:   newJudge(opts.Limits),
+		record:  newRecord(),
+		script:  newScript(),
+		auth:    newAuth(),
+		chats:   newChats(id),
+		common:  newBox(),
+		files:   newFiles(),
+		sent:    map[int64]struct{}{},
+		queries: map[int64]*string{},
+	}
+	c.methods = c.table()
+	if err := c.listen(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cloud) listen() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	var logger log.Logger
+	if c.opts.Logger != nil {
+		logger = logzap.New(c.opts.Logger)
+	}
+	for _, id := range c.opts.DCs {
+		raw, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+		if err != nil {
+			_ = c.Close()
+			return fmt.Errorf("localdc: listen for DC %d: %w", id, err)
+		}
+		dc := &dataCentre{cloud: c, id: id, addr: raw.Addr().(*net.TCPAddr), sessions: map[int64]*session{}}
+		dc.server = tgtest.NewServer(tgtest.NewPrivateKey(c.key), tgtest.HandlerFunc(dc.onMessage), tgtest.ServerOptions{
+			DC:     id,
+			Logger: logger,
+			// Idle clients ping once a minute.
+			ReadTimeout:  5 * time.Minute,
+			WriteTimeout: 10 * time.Second,
+		})
+		c.dcs = append(c.dcs, dc)
+		l := newListener(dc, raw)
+		c.goes.Go(l.run)
+		c.goes.Go(func() {
+			// The only ends are Close and a listener that is closed by it.
+			_ = dc.server.Serve(ctx, transport.ListenCodec(nil, l))
+		})
+	}
+	return nil
+}
+
+// Close cuts every connection, ends every wait with [ErrClosed] and returns
+// when nothing of the Cloud runs any more. Closing twice is harmless.
+func (c *Cloud) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.done)
+		for conn := range c.conns {
+			c.detachLocked(conn)
+		}
+	}
+	c.mu.Unlock()
+	c.cancel()
+	c.goes.Wait()
+	return nil
+}
+
+// ClientOptions returns what a gotd client needs to connect here: keys,
+// addresses, resolver and a data centre to start at (the home one). The caller
+// adds its own session storage, update handler and so on.
+func (c *Cloud) ClientOptions() telegram.Options {
+	return telegram.Options{
+		PublicKeys: []telegram.PublicKey{{RSA: &c.key.PublicKey}},
+		DC:         c.opts.Home,
+		DCList:     dcs.List{Options: c.dcOptions()},
+		Resolver:   dcs.Plain(dcs.PlainOptions{}),
+	}
+}
+
+func (c *Cloud) dcOptions() []tg.DCOption {
+	var out []tg.DCOption
+	for _, dc := range c.dcs {
+		option := tg.DCOption{Static: true, ID: dc.id, IPAddress: dc.addr.IP.String(), Port: dc.addr.Port}
+		media := option
+		media.MediaOnly = true
+		out = append(out, option, media)
+	}
+	return out
+}
+
+// SetLimits replaces the limits, for all calls that arrive from now on. Tokens
+// and windows are carried over: no change grants a fresh burst, and a flood that
+// stands goes on standing unless its limit is gone. A limit that was not there
+// before counts from now. Bad limits are an error and change nothing.
+func (c *Cloud) SetLimits(l Limits) error {
+	if err := l.validate(c.schema.function); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judge.limits = l.clone()
+	c.judge.retune(c.elapsed(c.opts.Clock.Now()))
+	return nil
+}
+
+// elapsed is now as limits reckon it: from the start, never from the wall.
+func (c *Cloud) elapsed(now time.Time) time.Duration { return now.Sub(c.start) }
+
+// notify wakes what waits for a change. The caller holds mu.
+func (c *Cloud) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}

@@ -1,0 +1,2 @@
+// Package localdc is a Telegram data centre on loopback that enforces limits.
+package localdc

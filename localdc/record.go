@@ -1,0 +1,109 @@
+package localdc
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Call is one request as it arrived.
+type Call struct {
+	// Time is when it arrived, on the Cloud's clock.
+	Time time.Time
+	// DC is the data centre it arrived at.
+	DC int
+	// Method is the TL name of the innermost function, out of all wrappers.
+	Method string
+	// Chat is the marked id of the chat that it names, 0 for none: the id of a
+	// user, minus the id of a basic group, -100… for a supergroup or a channel.
+	Chat int64
+	// Messages is how many messages it makes or edits; 0 for other calls.
+	Messages int
+	// Wait is the wait that a limit ordered, in whole seconds; 0 for none.
+	Wait time.Duration
+	// Code and Error are what it was answered with; 0 and "" for a result. A
+	// flood has the code 420, whether a limit or a script of [Cloud.FailNext]
+	// ordered it.
+	Code  int
+	Error string
+}
+
+// Flooded tells whether the call was answered with a wait (code 420).
+func (c Call) Flooded() bool { return c.Code == floodCode }
+
+// Total sums up calls.
+type Total struct {
+	// Calls counts all of them, Messages the messages of those that passed.
+	Calls, Messages int
+	// Floods counts those answered with the code 420, Errors those answered with
+	// any other error.
+	Floods, Errors int
+}
+
+// Record is what arrived at a Cloud. It belongs to the caller.
+type Record struct {
+	// Calls has every request in order of arrival, service messages of the
+	// protocol (pings, acknowledgements) apart.
+	Calls []Call
+	// Total sums up all of them, Methods by TL name, Chats by marked id.
+	Total   Total
+	Methods map[string]Total
+	Chats   map[int64]Total
+}
+
+// Floods returns the calls that were answered with a wait, in order of arrival.
+func (r Record) Floods() []Call {
+	var out []Call
+	for _, c := range r.Calls {
+		if c.Flooded() {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (t Total) with(c Call) Total {
+	t.Calls++
+	switch {
+	case c.Flooded():
+		t.Floods++
+	case c.Code != 0:
+		t.Errors++
+	default:
+		t.Messages += c.Messages
+	}
+	return t
+}
+
+func (r *Record) add(c Call) {
+	r.Calls = append(r.Calls, c)
+	r.Total = r.Total.with(c)
+	r.Methods[c.Method] = r.Methods[c.Method].with(c)
+	if c.Chat != 0 {
+		r.Chats[c.Chat] = r.Chats[c.Chat].with(c)
+	}
+}
+
+func newRecord() Record {
+	return Record{Methods: map[string]Total{}, Chats: map[int64]Total{}}
+}
+
+// Record returns what has arrived so far.
+func (c *Cloud) Record() Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Record{
+		Calls:   slices.Clone(c.record.Calls),
+		Total:   c.record.Total,
+		Methods: maps.Clone(c.record.Methods),
+		Chats:   maps.Clone(c.record.Chats),
+	}
+}
+
+// ResetRecord empties the record, so that what follows is counted alone.
+// Limits and floods stay as they are.
+func (c *Cloud) ResetRecord() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record = newRecord()
+}

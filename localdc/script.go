@@ -1,0 +1,137 @@
+package localdc
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gotd/td/clock"
+	"github.com/gotd/td/tgerr"
+)
+
+// script is what a test has ordered to happen. Cloud.mu guards it.
+type script struct {
+	failures map[string][]failure
+	delays   map[string]time.Duration
+	holds    map[string][]*hold
+}
+
+type failure struct {
+	err  *tgerr.Error
+	left int
+}
+
+type hold struct{ kept []func() }
+
+func newScript() script {
+	return script{failures: map[string][]failure{}, delays: map[string]time.Duration{}, holds: map[string][]*hold{}}
+}
+
+func (s *script) fail(method string) error {
+	queue := s.failures[method]
+	if len(queue) == 0 {
+		return nil
+	}
+	queue[0].left--
+	err := queue[0].err
+	if queue[0].left == 0 {
+		s.failures[method] = queue[1:]
+	}
+	return err
+}
+
+// deliver sends an answer now, later or when its hold ends. What is not sent
+// now is acknowledged, as Telegram does: the client is not to ask again.
+func (s *script) deliver(c *Cloud, method string, to *conn, write, ack func()) {
+	if holds := s.holds[method]; len(holds) > 0 {
+		to.send(ack)
+		h := holds[len(holds)-1]
+		h.kept = append(h.kept, func() { to.send(write) })
+		return
+	}
+	d := s.delays[method]
+	if d == 0 || c.closed {
+		to.send(write)
+		return
+	}
+	to.send(ack)
+	timer := c.opts.Clock.Timer(d)
+	c.goes.Go(func() {
+		defer clock.StopTimer(timer)
+		select {
+		case <-timer.C():
+			to.send(write)
+		case <-to.done:
+		}
+	})
+}
+
+func (c *Cloud) known(method string) error {
+	if !c.schema.function(method) {
+		return fmt.Errorf("localdc: %q is not the TL name of a function: want one such as messages.sendMessage", method)
+	}
+	return nil
+}
+
+// FailNext makes the next times calls of a method fail with an RPC error, such
+// as 420 and "FLOOD_WAIT_3600". The message is sent as it is: nonsense such as
+// FLOOD_WAIT_99999999999999999999 too. Such a call has no effect and costs no
+// limit. Orders for one method are served one after the other. It is an error to
+// name what is no function or to ask for less than one time.
+func (c *Cloud) FailNext(method string, code int, message string, times int) error {
+	if err := c.known(method); err != nil {
+		return err
+	}
+	if times < 1 {
+		return fmt.Errorf("localdc: FailNext times is %d: want at least 1", times)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.script.failures[method] = append(c.script.failures[method], failure{
+		err:  &tgerr.Error{Code: code, Message: message},
+		left: times,
+	})
+	return nil
+}
+
+// Delay makes every answer of a method come d later, on the Cloud's clock; 0
+// ends that. The call takes effect when it arrives, other calls go on.
+func (c *Cloud) Delay(method string, d time.Duration) error {
+	if err := c.known(method); err != nil {
+		return err
+	}
+	if d < 0 {
+		return fmt.Errorf("localdc: Delay is %v: want 0 or more", d)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.script.delays[method] = d
+	return nil
+}
+
+// Hold keeps back the answers of a method until release is called, which sends
+// them in order. The calls take effect when they arrive, other calls go on.
+// Calling release again does nothing.
+func (c *Cloud) Hold(method string) (release func(), err error) {
+	if err := c.known(method); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &hold{}
+	c.script.holds[method] = append(c.script.holds[method], h)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		holds := c.script.holds[method]
+		for i := range holds {
+			if holds[i] == h {
+				c.script.holds[method] = append(holds[:i:i], holds[i+1:]...)
+				break
+			}
+		}
+		for _, send := range h.kept {
+			send()
+		}
+		h.kept = nil
+	}, nil
+}
