@@ -20,11 +20,10 @@ func (b *Book) Passed(pass Pass) {
 			b.through[k] = pass.seq
 		}
 	}
-	ks, n := pass.call.keys()
 	var now time.Time
-	for _, k := range ks[:n] {
-		r := b.records[k]
-		if r == nil || pass.seq < r.since {
+	rs, n := b.find(pass.call)
+	for _, r := range rs[:n] {
+		if pass.seq < r.since {
 			continue // what was sent before the flood says nothing about it
 		}
 		if now.IsZero() {
@@ -56,11 +55,11 @@ func (b *Book) leave(pass Pass) {
 	if pass.probe == 0 {
 		return
 	}
-	ks, n := pass.call.keys()
-	for _, k := range ks[:n] {
-		if r := b.records[k]; r != nil && r.probe == pass.probe {
+	rs, n := b.find(pass.call)
+	for _, r := range rs[:n] {
+		if r.probe == pass.probe {
 			r.probe = 0
-			b.wake(k)
+			b.wake(r.key)
 		}
 	}
 }
