@@ -149,7 +149,7 @@ func (b *Book) note(f arrival, t target) Record {
 	b.wake(r.key)
 
 	pub := r.public()
-	pub.News = news || t.widens
+	pub.News = news
 	pub.Widened = t.widens
 	return pub
 }

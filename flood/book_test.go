@@ -416,6 +416,7 @@ func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 
 		call.Inside = true
 		inner := sent(t, b, call)
+		flooded(t, b, send(1), "FLOOD_WAIT_1") // that concerns it not
 		require.False(t, b.Covered(call, inner))
 		b.Flooded(inner, notice(t, "FLOOD_WAIT_5"))
 		require.True(t, b.Covered(outer.Call(), outer), "flooded again: no longer first")

@@ -32,7 +32,7 @@ type record struct {
 	kind     Kind
 	until    time.Time
 	wait     time.Duration // until, reckoned from the flood that set it
-	since    uint64        // number of the flood that until rests on; of the earliest one if there are several
+	since    uint64        // number of the flood that set until; where two made the scope wider, of the earlier
 	inferred bool          // the scope was widened, by evidence that a call let through can still refute
 	why      string
 	hits     int

@@ -10,11 +10,11 @@ type target struct {
 	key      key
 	inferred bool
 
-	// What follows is about a record that this flood makes wider than the
-	// evidence for it.
+	// widens: the record is new, and made by this flood together with an earlier
+	// one. The rest is about that one.
 	widens bool
-	until  time.Time // the latest deadline among the evidence
-	since  uint64    // the earliest flood among it
+	until  time.Time
+	since  uint64
 	hits   int
 	why    string
 }
@@ -51,17 +51,9 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 		return t, true
 	}
 	for _, r := range b.records {
-		if !r.testifies(f, k) || b.through[k] >= r.since {
-			continue
+		if r.testifies(f, k) && b.through[k] < r.since && r.until.After(t.until) {
+			t.widens, t.until, t.since, t.hits, t.why = true, r.until, r.since, r.hits, r.with(f.call)
 		}
-		if !t.widens || r.since < t.since {
-			t.since, t.why = r.since, r.with(f.call)
-		}
-		if r.until.After(t.until) {
-			t.until = r.until
-		}
-		t.hits += r.hits
-		t.widens = true
 	}
 	return t, t.widens
 }
