@@ -158,12 +158,6 @@ func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
 	return rs, n
 }
 
-// drop removes a record and lets go whom it held.
-func (b *Book) drop(r *record) {
-	delete(b.records, r.key)
-	b.wake(r.key)
-}
-
 // sweep removes what is over. It has to run at the end of whatever changes the
 // set of records.
 func (b *Book) sweep(now time.Time) {

@@ -1,8 +1,6 @@
 package flood
 
-import (
-	"time"
-)
+import "time"
 
 // Record is a flood as it stands.
 type Record struct {
@@ -28,7 +26,7 @@ type Record struct {
 // record is the state behind a Record. The mutex of the book guards it.
 type record struct {
 	key
-	owner    Call // the call whose flood set until, for the snapshot
+	owner    Call // the call whose flood set until
 	kind     Kind
 	until    time.Time
 	wait     time.Duration // until, reckoned from the flood that set it

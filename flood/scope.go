@@ -10,8 +10,8 @@ type target struct {
 	key      key
 	inferred bool
 
-	// widens: the record is new, and made by this flood together with an earlier
-	// one. The rest is about that one.
+	// widens: this flood makes the scope wider, together with an earlier one that
+	// the rest is about.
 	widens bool
 	until  time.Time
 	since  uint64
@@ -28,13 +28,13 @@ func (b *Book) reach(f arrival) []target {
 		return []target{{key: c.fixedKey(f.kind)}}
 	}
 	var ts []target
-	if c.Chat != 0 {
-		ts = append(ts, target{key: c.chatKey()})
-	}
 	if c.Chat == 0 {
 		ts = append(ts, target{key: c.methodKey()})
-	} else if t, ok := b.widen(f, c.methodKey()); ok {
-		ts = append(ts, t)
+	} else {
+		ts = append(ts, target{key: c.chatKey()})
+		if t, ok := b.widen(f, c.methodKey()); ok {
+			ts = append(ts, t)
+		}
 	}
 	if t, ok := b.widen(f, c.accountKey()); ok {
 		ts = append(ts, t)
