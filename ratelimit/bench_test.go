@@ -13,9 +13,9 @@ import (
 // open is a limit that a benchmark never meets.
 var open = ratelimit.Limit{Rate: ratelimit.MaxRate, Burst: 1 << 30}
 
-func openGates(b *testing.B, names ...string) (*ratelimit.Limiter, []*ratelimit.Gate) {
+func openGates(b *testing.B, names ...string) (*ratelimit.Limiter, []ratelimit.Gate) {
 	l := ratelimit.New(ratelimit.Options{})
-	var gates []*ratelimit.Gate
+	var gates []ratelimit.Gate
 	for _, name := range names {
 		g, err := l.NewGate(name, open)
 		if err != nil {

@@ -6,89 +6,95 @@ import (
 	"time"
 )
 
-// lateness is how late a timer may fire and still be made up for: the cost is
-// then charged at the time that was due. A machine that slept longer starts
-// again from now, or it would wake with a debt of calls to send at once.
-const lateness = int64(10 * time.Millisecond)
-
 // bucket is a token bucket reckoned in nanoseconds: instead of a number of
 // tokens that has to be refilled, it keeps the one moment at which it is full.
 // Taking a token moves that moment one interval into the future, and the passing
 // of time is the refill. Nothing is ever added up, so nothing drifts.
 //
-// All times are nanoseconds since the limiter's start.
+// While it is paused no time passes for it, and the state holds what was missing
+// when the pause began.
 type bucket struct {
-	limit    Limit
 	interval int64 // what one token takes to refill, rounded up; never 0
-	full     int64 // when the bucket is full
-	frozen   int64 // while paused: what was missing when the pause began
+	burst    int64
+	paused   bool
 }
 
-func newBucket(l Limit) bucket { return bucket{limit: l, interval: interval(l)} }
-
-func interval(l Limit) int64 {
-	if l.Paused() {
-		return int64(time.Second) // a unit to keep the tokens in; no time passes in a pause
+func (l Limit) algorithm(*Limiter) algorithm {
+	b := bucket{burst: int64(l.Burst), paused: l.Paused()}
+	if b.paused {
+		b.interval = int64(time.Second) // a unit to keep the tokens in
+	} else {
+		b.interval = max(1, int64(math.Ceil(float64(time.Second)/l.Rate)))
 	}
-	return max(1, int64(math.Ceil(float64(time.Second)/l.Rate)))
+	return b
 }
 
-func (b *bucket) capacity() int64 { return int64(b.limit.Burst) * b.interval }
+func (b bucket) capacity() int64 { return b.burst }
 
-// missing is how far the bucket is from full.
-func (b *bucket) missing(now int64) int64 {
-	if b.limit.Paused() {
-		return b.frozen
-	}
-	return max(0, b.full-now)
-}
-
-// due is when the bucket has room for cost on top of what is ahead of it. It may
-// lie in the past. The bucket must not be paused.
-func (b *bucket) due(cost int64) int64 {
+func (b bucket) due(s *state, cost, _ int64) int64 {
 	if cost > math.MaxInt64/4/b.interval {
 		return math.MaxInt64 / 2 // a queue of more than a lifetime
 	}
-	return b.full + cost*b.interval - b.capacity()
+	return s.at + (cost-b.burst)*b.interval
 }
 
-func (b *bucket) ready(cost, now int64) bool {
-	return !b.limit.Paused() && b.due(cost) <= now && cost <= int64(b.limit.Burst)
-}
+func (b bucket) take(s *state, cost, due, _ int64) { s.at = max(s.at, due) + cost*b.interval }
 
-func (b *bucket) take(cost, at int64) { b.full = max(b.full, at) + cost*b.interval }
-
-// giveBack undoes a take. What the bucket has refilled since then stays; above
-// full it spills over.
-func (b *bucket) giveBack(cost int64) {
-	if b.limit.Paused() {
-		b.frozen = max(0, b.frozen-cost*b.interval)
-		return
+// giveBack leaves what the bucket has refilled since; above full it spills over.
+func (b bucket) giveBack(s *state, cost int64) {
+	s.at -= cost * b.interval
+	if b.paused {
+		s.at = max(0, s.at)
 	}
-	b.full -= cost * b.interval
 }
 
-func (b *bucket) tokens(now int64) float64 {
-	if b.limit.Paused() {
+// missing is how far the bucket is from full.
+func (b bucket) missing(s *state, now int64) int64 {
+	if b.paused {
+		return s.at
+	}
+	return max(0, s.at-now)
+}
+
+func (b bucket) tokens(s *state, now int64) float64 {
+	if b.paused {
 		return 0
 	}
-	return max(0, float64(b.capacity()-b.missing(now))/float64(b.interval))
+	return max(0, float64(b.burst*b.interval-b.missing(s, now))/float64(b.interval))
 }
 
-// set changes the limit. The tokens in the bucket stay, cut to the new burst.
-func (b *bucket) set(l Limit, now int64) {
-	had := max(0, b.capacity()-b.missing(now)) // tokens × the old interval
-	next := bucket{limit: l, interval: interval(l)}
-	missing := next.capacity() - scale(had, next.interval, b.interval, next.capacity())
-	if l.Paused() {
-		next.frozen = missing // nothing refills until the pause ends
+func (b bucket) horizon() int64 {
+	if b.paused {
+		return math.MaxInt64
 	}
-	next.full = now + missing
-	*b = next
+	return b.burst * b.interval
+}
+
+func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {
+	old := before.(bucket)
+	full, oldFull := b.burst*b.interval, old.burst*old.interval
+	had := max(0, oldFull-old.missing(s, now)) // tokens × the old interval
+	switch how {
+	case Reset:
+		had = full
+	case Proportional:
+		had = scale(had, full, oldFull, full)
+	case Additive:
+		had = scale(had, b.interval, old.interval, math.MaxInt64/2) + (b.burst-old.burst)*b.interval
+	default:
+		had = scale(had, b.interval, old.interval, full)
+	}
+	s.at = full - min(max(0, had), full)
+	if !b.paused {
+		s.at += now
+	}
 }
 
 // scale returns x × to / from, at most limit, without overflow.
 func scale(x, to, from, limit int64) int64 {
+	if from == 0 {
+		return 0
+	}
 	hi, lo := bits.Mul64(uint64(x), uint64(to))
 	if hi >= uint64(from) {
 		return limit

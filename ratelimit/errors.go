@@ -18,6 +18,8 @@ var (
 	// ErrImpossible says that waiting does not help: the cost is more than the
 	// gate's burst.
 	ErrImpossible = errors.New("impossible")
+	// ErrQueueFull says that as many calls wait at the gate as may.
+	ErrQueueFull = errors.New("queue full")
 )
 
 // ErrClosed is what calls get from a limiter that was closed, those that wait in
@@ -26,13 +28,13 @@ var ErrClosed = errors.New("limiter closed")
 
 // RefusedError is a call that was not admitted. It has cost nothing.
 //
-// Match the reason with errors.Is(err, ErrRejected), ErrDeferred or
-// ErrImpossible, and the details with errors.As. A deferred call also matches
+// Match the reason with errors.Is(err, ErrRejected), ErrDeferred, ErrImpossible or
+// ErrQueueFull, and the details with errors.As. A deferred call also matches
 // context.DeadlineExceeded: it is the deadline that stood against it.
 type RefusedError struct {
-	Reason error         // ErrRejected, ErrDeferred or ErrImpossible
+	Reason error         // one of the above
 	Gate   string        // name of the gate that had no room
-	Limit  Limit         // its limit at the time
+	Limit  Rule          // its rule at the time
 	Cost   int           // what the call would have cost
 	Wait   time.Duration // until there would be room; 0 when nobody knows
 }

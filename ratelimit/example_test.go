@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/gotd/neo"
 
 	"github.com/weirtg/weir/ratelimit"
 )
@@ -66,12 +69,57 @@ func ExampleLimiter_Update() {
 		return
 	}
 
-	err = limiter.Update(map[*ratelimit.Gate]ratelimit.Change{media: ratelimit.Rate(2)})
+	err = limiter.Update(map[ratelimit.Gate]ratelimit.Change{media: ratelimit.Rate(2)})
 	fmt.Println(media.Stats().Limit, err)
 
-	err = limiter.Update(map[*ratelimit.Gate]ratelimit.Change{media: ratelimit.Rate(-1)})
+	err = limiter.Update(map[ratelimit.Gate]ratelimit.Change{media: ratelimit.Rate(-1)})
 	fmt.Println(err)
 	// Output:
 	// 2/s burst 10 <nil>
 	// media.rate is -1: want a number from 0 (paused) to 1e+09, in tokens a second
+}
+
+// Every chat has a gate of its own, and all chats share another.
+func ExampleLimiter_NewGates() {
+	limiter := ratelimit.New(ratelimit.Options{})
+	chats, err := limiter.NewGates("chat", ratelimit.Window{Limit: 2, Period: time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	global, err := limiter.NewGate("global", ratelimit.Limit{Rate: 30, Burst: 30})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, chat := range []uint64{1, 1, 2, 1} {
+		fmt.Println(chat, limiter.Try(1, chats.Key(chat), global) == nil)
+	}
+	// Output:
+	// 1 true
+	// 1 true
+	// 2 true
+	// 1 false
+}
+
+// A day passes in no time on a clock that is moved by hand.
+func ExampleOptions() {
+	clock := neo.NewTime(time.Date(2026, time.March, 1, 9, 0, 0, 0, time.UTC))
+	limiter := ratelimit.New(ratelimit.Options{Clock: clock})
+	award, err := limiter.NewGate("award", ratelimit.Window{Limit: 3, Period: 24 * time.Hour})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 4 {
+		fmt.Println(clock.Now().Format("Mon 15:04"), limiter.Try(1, award) == nil)
+		clock.Travel(8*time.Hour - time.Minute)
+	}
+	fmt.Println(clock.Now().Format("Mon 15:04"), limiter.Try(1, award) == nil)
+	// Output:
+	// Sun 09:00 true
+	// Sun 16:59 true
+	// Mon 00:58 true
+	// Mon 08:57 false
+	// Mon 16:56 true
 }

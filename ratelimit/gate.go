@@ -1,29 +1,32 @@
 package ratelimit
 
 import (
+	"math"
 	"time"
-
-	"github.com/gotd/td/clock"
 )
 
-// Gate is a token bucket and the queue in front of it. Make one with
-// [Limiter.NewGate]; it belongs to that limiter for good. All methods are safe
-// for concurrent use and do not block beyond the limiter's lock.
+// Gate is one gate: a bucket or a window, and the queue in front of it. It is a
+// small value that can be compared and be the key of a map. Get one from
+// [Limiter.NewGate] or [Gates.Key]; it belongs to that limiter for good. All methods
+// are safe for concurrent use and do not block beyond the limiter's lock.
 type Gate struct {
-	name    string
-	limiter *Limiter
-	bucket  bucket // guarded by limiter.mu, like all below
-	queue   queue
-	timer   clock.Timer // the only one of this gate, used by the head of its queue
-	news    int64       // when the head last got a reason to look, but for the passing of time
+	set    *set
+	key    uint64
+	weight uint32 // 0 means 1
 }
+
+// Gates is a set of gates with one rule, one for each key: each chat, each user,
+// each command. A gate costs memory only from its first call until it is as good as
+// new again, and then for at most that time once more.
+type Gates struct{ set *set }
 
 // GateStats is what a gate looks like at one moment.
 type GateStats struct {
 	Name       string
-	Limit      Limit
+	Limit      Limit         // of a window: Limit calls at once, and so many a second over a period
+	Window     Window        // zero for a bucket
 	Tokens     float64       // what could be taken now, whole tokens and a part; 0 while paused
-	Waiters    int           // calls in the queue
+	Waiters    int           // calls in the queue, of both lanes
 	OldestWait time.Duration // how long the first of them has waited
 }
 
@@ -36,48 +39,142 @@ func (s GateStats) Congestion() float64 {
 	return 1 - s.Tokens/float64(s.Limit.Burst)
 }
 
-// Name returns the name that the gate was made with.
-func (g *Gate) Name() string { return g.name }
-
-// Stats returns the gate's state.
-func (g *Gate) Stats() GateStats {
-	g.limiter.mu.Lock()
-	defer g.limiter.mu.Unlock()
-	return g.statsLocked(g.limiter.nowLocked())
+// GatesStats is what a set of gates looks like at one moment.
+type GatesStats struct {
+	Name       string
+	Live       int           // gates that are remembered
+	Waiters    int           // calls in all their queues
+	OldestWait time.Duration // how long the first of those has waited
 }
 
-func (g *Gate) statsLocked(now int64) GateStats {
-	s := GateStats{
-		Name:    g.name,
-		Limit:   g.bucket.limit,
-		Tokens:  g.bucket.tokens(now),
-		Waiters: g.queue.len,
+// NewGate adds a gate that nothing has passed yet. The name is for errors and
+// statistics; the error is a [*LimitError].
+func (l *Limiter) NewGate(name string, rule Rule) (Gate, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, err := l.newSet(name, rule)
+	if err != nil {
+		return Gate{}, err
 	}
-	if head := g.queue.head; head != nil {
-		s.OldestWait = time.Duration(now - head.waiter.since)
+	l.gates = append(l.gates, s)
+	return Gate{set: s}, nil
+}
+
+// NewGates adds a set of gates, which are not counted by [Limiter.Congestion] and
+// [Limiter.Stats]. The error is a [*LimitError].
+func (l *Limiter) NewGates(name string, rule Rule) (*Gates, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, err := l.newSet(name, rule)
+	if err != nil {
+		return nil, err
+	}
+	s.keyed = true
+	s.busy, s.young, s.old = map[uint64]*line{}, map[uint64]state{}, map[uint64]state{}
+	s.turned = l.nowLocked()
+	l.sets = append(l.sets, s)
+	return &Gates{set: s}, nil
+}
+
+// Key returns the gate of a key. It costs nothing: the gate comes to life with its
+// first call.
+//
+// Beyond [DefaultMaxKeys] live gates, keys that are new share a gate with some of
+// the others: an attacker who invents keys can make strangers wait, but neither
+// memory grows nor does anyone get more than the limit.
+func (g *Gates) Key(key uint64) Gate { return Gate{set: g.set, key: key} }
+
+// Set returns a Gate that stands for the whole set in [Limiter.Update].
+func (g *Gates) Set() Gate { return Gate{set: g.set} }
+
+// SetMaxWaiters bounds the queue of each gate to most calls of a lane, 0 for no
+// bound, for calls that come from now on: the next is refused with [ErrQueueFull].
+func (g *Gates) SetMaxWaiters(most int) { g.Set().SetMaxWaiters(most) }
+
+// SetMaxWaiters bounds the gate's queue to most calls of a lane, 0 for no bound, for
+// calls that come from now on: the next is refused with [ErrQueueFull].
+func (g Gate) SetMaxWaiters(most int) {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	g.set.maxWaiters = max(0, most)
+}
+
+// Times returns the gate with calls that count n times there, such as one that
+// forwards n messages to a chat. A call that counts for more than the gate holds
+// counts for all that it holds: it passes alone. n below 1 is 1.
+func (g Gate) Times(n int) Gate {
+	g.weight = uint32(min(max(1, n), math.MaxInt32))
+	return g
+}
+
+// cost is what a call of cost pays at this gate.
+func (g Gate) cost(cost int64) int64 {
+	if g.weight <= 1 {
+		return cost
+	}
+	return max(cost, min(cost*int64(g.weight), g.set.capacity))
+}
+
+// same reports whether both are one gate, whatever a call counts there.
+func (g Gate) same(other Gate) bool { return g.set == other.set && g.key == other.key }
+
+// Name returns the name that the gate, or its set, was made with.
+func (g Gate) Name() string { return g.set.name }
+
+// Stats returns the gate's state.
+func (g Gate) Stats() GateStats {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	now := g.set.limiter.nowLocked()
+	if !g.set.keyed {
+		return g.set.single.stats(now)
+	}
+	if l := g.set.busy[g.set.resolve(g.key)]; l != nil {
+		return l.stats(now)
+	}
+	l := line{set: g.set}
+	l.state, _ = g.set.find(g.set.resolve(g.key))
+	return l.stats(now)
+}
+
+func (l *line) stats(now int64) GateStats {
+	s := GateStats{
+		Name:       l.set.name,
+		Waiters:    l.lanes[normal].len + l.lanes[background].len,
+		OldestWait: l.oldest(now),
+	}
+	switch rule := l.set.rule.(type) {
+	case Limit:
+		s.Limit = rule
+	case Window:
+		s.Window = rule
+		s.Limit = Limit{Rate: float64(rule.Limit) / rule.Period.Seconds(), Burst: rule.Limit}
+	}
+	if !l.set.paused {
+		s.Tokens = l.set.algorithm.tokens(&l.state, now)
 	}
 	return s
 }
 
-// refusalLocked is what there is to say to a call of cost with ahead before it.
-func (g *Gate) refusalLocked(ahead, cost, now int64) RefusedError {
-	refused := RefusedError{Reason: ErrRejected, Gate: g.name, Limit: g.bucket.limit, Cost: int(cost)}
-	switch {
-	case refused.Limit.Paused(): // nobody knows
-	case cost > int64(refused.Limit.Burst):
-		refused.Reason = ErrImpossible
-	default:
-		// Behind a queue there is a wait, even where the tokens are there already.
-		refused.Wait = max(1, time.Duration(g.bucket.due(ahead+cost)-now))
+func (l *line) oldest(now int64) (wait time.Duration) {
+	for _, q := range l.lanes {
+		if q.head != nil {
+			wait = max(wait, time.Duration(now-q.head.waiter.since))
+		}
 	}
-	return refused
+	return wait
 }
 
-// wakeHeadLocked makes the head of the queue reckon again, for a reason that
-// exists since at.
-func (g *Gate) wakeHeadLocked(at int64) {
-	g.news = at
-	if head := g.queue.head; head != nil {
-		head.waiter.wake()
+// Stats returns the state of the set. It does not look at gates without waiters.
+func (g *Gates) Stats() GatesStats {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	now := g.set.limiter.nowLocked()
+	g.set.turn(now)
+	s := GatesStats{Name: g.set.name, Live: len(g.set.young) + len(g.set.old) + len(g.set.busy)}
+	for _, l := range g.set.busy {
+		s.Waiters += l.lanes[normal].len + l.lanes[background].len
+		s.OldestWait = max(s.OldestWait, l.oldest(now))
 	}
+	return s
 }

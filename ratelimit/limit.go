@@ -10,11 +10,25 @@ import (
 // token would be worth less than a nanosecond.
 const MaxRate = 1e9
 
-// maxFill bounds the time that an empty bucket takes to fill. It keeps every sum
-// of times far from the end of an int64.
-const maxFill = 100 * 365 * 24 * time.Hour
+// maxSpan bounds the time that an empty bucket takes to fill, and a window. It
+// keeps every sum of times far from the end of an int64.
+const maxSpan = 100 * 365 * 24 * time.Hour
 
-// Limit is what a gate lets through.
+// Rule is what a gate lets through: a [Limit] (a token bucket) or a [Window]. There
+// are no others.
+type Rule interface {
+	// Validate returns a [*LimitError] that names the first field that is out of
+	// range, or nil.
+	Validate() error
+	// Paused reports whether the rule lets nothing through.
+	Paused() bool
+	// String returns the rule in words, such as "20/s burst 30".
+	String() string
+
+	algorithm(*Limiter) algorithm
+}
+
+// Limit is a token bucket: it refills at Rate up to Burst.
 //
 // A limit with Rate 0 or Burst 0 pauses its gate: nothing is admitted, not even
 // what the bucket still holds, and calls wait until the limit is changed.
@@ -27,31 +41,93 @@ type Limit struct {
 	Burst int
 }
 
-// Paused reports whether the limit lets nothing through.
+// Paused implements [Rule].
 func (l Limit) Paused() bool { return l.Rate == 0 || l.Burst == 0 }
 
-// String returns the limit as "20/s burst 30".
+// String implements [Rule].
 func (l Limit) String() string { return fmt.Sprintf("%g/s burst %d", l.Rate, l.Burst) }
 
-// Validate returns a [*LimitError] that names the first field that is out of
-// range, or nil.
+// Validate implements [Rule].
 func (l Limit) Validate() error {
 	switch {
 	case math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate < 0 || l.Rate > MaxRate:
 		return &LimitError{Field: "rate", Value: l.Rate, Want: fmt.Sprintf("a number from 0 (paused) to %g, in tokens a second", MaxRate)}
 	case l.Burst < 0 || l.Burst > math.MaxInt32:
 		return &LimitError{Field: "burst", Value: float64(l.Burst), Want: fmt.Sprintf("a whole number from 0 (paused) to %d", math.MaxInt32)}
-	case !l.Paused() && float64(l.Burst)/l.Rate > maxFill.Seconds():
+	case !l.Paused() && float64(l.Burst)/l.Rate > maxSpan.Seconds():
 		return &LimitError{Field: "rate", Value: l.Rate, Want: fmt.Sprintf("one that fills a burst of %d within 100 years", l.Burst)}
 	}
 	return nil
 }
 
-// LimitError tells which number of a limit is out of range and what would be in
-// it. Match it with errors.As.
+// WindowKind says where a window begins.
+type WindowKind uint8
+
+const (
+	// Sliding counts what passed in the Period before now, exactly: a call makes
+	// room again when it is Period old, not sooner and not later. It remembers up
+	// to Limit times.
+	Sliding WindowKind = iota
+	// Aligned counts from the last multiple of Period since the Unix epoch, as
+	// "per calendar day in UTC". Two windows' worth may pass in a row.
+	Aligned
+	// FirstHit counts from the first call after the last window's end.
+	FirstHit
+)
+
+// String returns "sliding", "aligned" or "from the first hit".
+func (k WindowKind) String() string {
+	switch k {
+	case Sliding:
+		return "sliding"
+	case Aligned:
+		return "aligned"
+	case FirstHit:
+		return "from the first hit"
+	default:
+		return fmt.Sprintf("WindowKind(%d)", k)
+	}
+}
+
+// maxWindow bounds the memory of a sliding window, which keeps a time for each
+// call.
+const maxWindow = 1 << 20
+
+// Window lets Limit through in each Period. A burst through a token bucket can
+// break a rule like "20 in a minute"; a window keeps it. Limit 0 pauses.
+type Window struct {
+	// Limit is the most that passes in a period, from 0 to 1,048,576.
+	Limit int
+	// Period is more than 0 and at most 100 years.
+	Period time.Duration
+	// Kind is Sliding unless set.
+	Kind WindowKind
+}
+
+// Paused implements [Rule].
+func (w Window) Paused() bool { return w.Limit == 0 }
+
+// String implements [Rule].
+func (w Window) String() string { return fmt.Sprintf("%d in %s, %s", w.Limit, w.Period, w.Kind) }
+
+// Validate implements [Rule].
+func (w Window) Validate() error {
+	switch {
+	case w.Limit < 0 || w.Limit > maxWindow:
+		return &LimitError{Field: "limit", Value: float64(w.Limit), Want: fmt.Sprintf("a whole number from 0 (paused) to %d", maxWindow)}
+	case w.Period <= 0 || w.Period > maxSpan:
+		return &LimitError{Field: "period", Value: w.Period.Seconds(), Want: "seconds, more than 0 and at most 100 years"}
+	case w.Kind > FirstHit:
+		return &LimitError{Field: "kind", Value: float64(w.Kind), Want: "Sliding, Aligned or FirstHit"}
+	}
+	return nil
+}
+
+// LimitError tells which number of a rule is out of range and what would be in it.
+// Match it with errors.As.
 type LimitError struct {
 	Gate  string  // the gate's name, "" where it has none yet
-	Field string  // "rate" or "burst"
+	Field string  // "rate" or "burst"; "limit", "period" or "kind"; "change"
 	Value float64 // what was given
 	Want  string  // what would be right
 }
@@ -62,46 +138,4 @@ func (e *LimitError) Error() string {
 		field = e.Gate + "." + field
 	}
 	return fmt.Sprintf("%s is %v: want %s", field, e.Value, e.Want)
-}
-
-// Change names a new rate, a new burst, or both; what it does not name stays as
-// it is. The zero Change changes nothing.
-//
-//	ratelimit.Rate(5)            // 5 tokens a second, the burst stays
-//	ratelimit.Burst(10)          // holds 10 tokens, the rate stays
-//	ratelimit.Rate(5).Burst(10)  // both
-type Change struct {
-	rate     float64
-	burst    int
-	hasRate  bool
-	hasBurst bool
-}
-
-// Rate returns a Change to perSecond tokens a second; 0 pauses.
-func Rate(perSecond float64) Change { return Change{}.Rate(perSecond) }
-
-// Burst returns a Change to a bucket of tokens; 0 pauses.
-func Burst(tokens int) Change { return Change{}.Burst(tokens) }
-
-// Rate returns c with perSecond as its new rate.
-func (c Change) Rate(perSecond float64) Change {
-	c.rate, c.hasRate = perSecond, true
-	return c
-}
-
-// Burst returns c with tokens as its new burst.
-func (c Change) Burst(tokens int) Change {
-	c.burst, c.hasBurst = tokens, true
-	return c
-}
-
-// Apply returns l with what c names put in. It does not validate.
-func (c Change) Apply(l Limit) Limit {
-	if c.hasRate {
-		l.Rate = c.rate
-	}
-	if c.hasBurst {
-		l.Burst = c.burst
-	}
-	return l
 }

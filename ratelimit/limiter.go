@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"sync"
 	"time"
@@ -24,11 +25,13 @@ type Options struct {
 type Limiter struct {
 	clock  clock.Clock
 	system bool      // clock is the system's, which can be read at less cost
-	start  time.Time // what the nanoseconds of all buckets count from
+	start  time.Time // what all times count from
+	seed   maphash.Seed
 
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
-	gates  []*Gate
+	gates  []*set
+	sets   []*set    // the keyed ones
 	free   []*waiter // waiters to use again
 	closed bool
 }
@@ -42,73 +45,64 @@ func New(opts Options) *Limiter {
 		clock:  opts.Clock,
 		system: opts.Clock == clock.System,
 		start:  opts.Clock.Now(),
+		seed:   maphash.MakeSeed(),
 	}
 }
 
-// NewGate adds a gate with a full bucket. The name is for errors and statistics;
-// the error is a [*LimitError].
-func (l *Limiter) NewGate(name string, limit Limit) (*Gate, error) {
-	if err := validate(name, limit); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := &Gate{name: name, limiter: l, bucket: newBucket(limit)}
-	l.gates = append(l.gates, g)
-	return g, nil
-}
-
-func validate(name string, limit Limit) error {
-	err := limit.Validate()
+func named(gate string, err error) error {
 	if e, ok := err.(*LimitError); ok {
-		e.Gate = name
+		e.Gate = gate
 	}
 	return err
 }
 
-// Update changes the limits of several gates in one step, or none of them if one
-// is bad. Tokens are carried over, cut to the new burst, and heads that wait at
-// the gates reckon again at once. It does not block.
+// Update changes the rules of several gates in one step, or none of them if one
+// change is bad. What becomes of the tokens is up to the change, see
+// [Change.Inherit]; heads that wait at the gates reckon again at once. A change of
+// one gate of a set changes the whole set, in a time that grows with its live gates.
+// Update does not block.
 //
 // The error is a [*LimitError].
-func (l *Limiter) Update(changes map[*Gate]Change) error {
+func (l *Limiter) Update(changes map[Gate]Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	rules := make(map[Gate]Rule, len(changes))
 	for g, c := range changes {
-		if err := validate(g.name, c.Apply(g.bucket.limit)); err != nil {
-			return err
+		rule, err := c.rule(g.set.rule)
+		if err != nil {
+			return named(g.set.name, err)
 		}
+		rules[g] = rule
 	}
 	now := l.nowLocked()
-	for g, c := range changes {
-		g.bucket.set(c.Apply(g.bucket.limit), now)
-		g.wakeHeadLocked(now)
+	for g, rule := range rules {
+		g.set.change(rule, changes[g].inherit, now)
 	}
 	return nil
 }
 
-// Stats returns the state of every gate at one moment, in the order in which they
-// were made.
+// Stats returns the state of every gate of [Limiter.NewGate] at one moment, in the
+// order in which they were made.
 func (l *Limiter) Stats() []GateStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.nowLocked()
 	stats := make([]GateStats, len(l.gates))
-	for i, g := range l.gates {
-		stats[i] = g.statsLocked(now)
+	for i, s := range l.gates {
+		stats[i] = s.single.stats(now)
 	}
 	return stats
 }
 
-// Congestion is that of the worst gate, from 0 (all idle) to 1 (one is
-// saturated). It does not block or allocate, so a loop may poll it.
+// Congestion is that of the worst gate of [Limiter.NewGate], from 0 (all idle) to 1
+// (one is saturated). It does not block or allocate, so a loop may poll it.
 func (l *Limiter) Congestion() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.nowLocked()
 	worst := 0.0
-	for _, g := range l.gates {
-		worst = max(worst, g.statsLocked(now).Congestion())
+	for _, s := range l.gates {
+		worst = max(worst, s.single.stats(now).Congestion())
 	}
 	return worst
 }
@@ -118,8 +112,19 @@ func (l *Limiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, g := range l.gates {
-		for p := g.queue.head; p != nil; p = p.next {
+	for _, s := range l.gates {
+		s.single.wakeAll()
+	}
+	for _, s := range l.sets {
+		for _, line := range s.busy {
+			line.wakeAll()
+		}
+	}
+}
+
+func (l *line) wakeAll() {
+	for _, q := range l.lanes {
+		for p := q.head; p != nil; p = p.next {
 			p.waiter.wake()
 		}
 	}
@@ -136,10 +141,22 @@ func (l *Limiter) Close() {
 //   - a [*RefusedError] with ErrDeferred, at once, if the context's deadline comes
 //     before there would be room; deadlines are read on the limiter's clock;
 //   - a [*RefusedError] with ErrImpossible if cost is more than a gate's burst;
+//   - a [*RefusedError] with ErrQueueFull if too many wait already;
 //   - [ErrClosed] after Close.
 //
 // At a paused gate it waits for the pause to end.
-func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...*Gate) error {
+func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...Gate) error {
+	return l.acquire(ctx, normal, cost, gates)
+}
+
+// AcquireBackground is Acquire for work that nobody is waiting for. At each gate it
+// lets every call of Acquire go first, those that come later included, but for every
+// tenth time: it is late, and not starved.
+func (l *Limiter) AcquireBackground(ctx context.Context, cost int, gates ...Gate) error {
+	return l.acquire(ctx, background, cost, gates)
+}
+
+func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate) error {
 	if err := checkCost(cost); err != nil {
 		return err
 	}
@@ -148,13 +165,13 @@ func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...*Gate) error {
 		l.mu.Unlock()
 		return nil
 	}
-	return l.wait(ctx, int64(cost), gates)
+	return l.wait(ctx, lane, int64(cost), gates)
 }
 
 // Try is Acquire for a call that does not want to wait: where Acquire would
 // block, it returns a [*RefusedError] with ErrRejected. It never passes a call
-// that waits.
-func (l *Limiter) Try(cost int, gates ...*Gate) error {
+// that waits, not even one in the background.
+func (l *Limiter) Try(cost int, gates ...Gate) error {
 	if err := checkCost(cost); err != nil {
 		return err
 	}
@@ -166,18 +183,17 @@ func (l *Limiter) Try(cost int, gates ...*Gate) error {
 	if l.takeLocked(int64(cost), gates) {
 		return nil
 	}
-	return l.refusalLocked(int64(cost), gates).asError()
+	return l.refusalLocked(background, int64(cost), gates).asError()
 }
 
 // Refund gives back what Acquire or Try took, for a call that was not sent after
 // all. Giving back more than was taken fills the buckets, never beyond Burst.
-func (l *Limiter) Refund(cost int, gates ...*Gate) {
+func (l *Limiter) Refund(cost int, gates ...Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.nowLocked()
 	for _, g := range gates {
-		g.bucket.giveBack(int64(cost))
-		g.wakeHeadLocked(now)
+		g.set.giveBack(g.key, g.cost(int64(cost)), now)
 	}
 }
 
@@ -202,29 +218,30 @@ func (l *Limiter) nowLocked() int64 {
 }
 
 // takeLocked admits a call that finds nobody waiting and room at each gate.
-func (l *Limiter) takeLocked(cost int64, gates []*Gate) bool {
+func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 	now := l.nowLocked()
 	for _, g := range gates {
-		if g.queue.head != nil || !g.bucket.ready(cost, now) {
+		if !g.set.ready(g.key, g.cost(cost), now) {
 			return false
 		}
 	}
 	for _, g := range gates {
-		g.bucket.take(cost, now)
+		g.set.take(g.key, g.cost(cost), now)
 	}
 	return true
 }
 
-// refusalLocked tells a call that did not get through which gate will hold it
+// refusalLocked tells a newcomer that does not get through which gate will hold it
 // longest.
-func (l *Limiter) refusalLocked(cost int64, gates []*Gate) RefusedError {
+func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedError {
 	var worst RefusedError
 	now := l.nowLocked()
 	ahead := int64(0)
 	for _, g := range gates {
+		st, queued := g.set.peek(g.key, lane)
 		// Whoever is ahead at a narrow gate will be ahead at the wide one as well.
-		ahead = max(ahead, g.queue.cost)
-		refused := g.refusalLocked(ahead, cost, now)
+		ahead = max(ahead, queued)
+		refused := g.set.refusal(&st, ahead, g.cost(cost), now)
 		if refused.Wait == 0 {
 			return refused
 		}

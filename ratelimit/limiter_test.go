@@ -17,20 +17,20 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-func newGate(t testing.TB, l *ratelimit.Limiter, name string, rate float64, burst int) *ratelimit.Gate {
+func newGate(t testing.TB, l *ratelimit.Limiter, name string, rate float64, burst int) ratelimit.Gate {
 	t.Helper()
 	g, err := l.NewGate(name, ratelimit.Limit{Rate: rate, Burst: burst})
 	require.NoError(t, err)
 	return g
 }
 
-func update(t testing.TB, l *ratelimit.Limiter, g *ratelimit.Gate, c ratelimit.Change) {
+func update(t testing.TB, l *ratelimit.Limiter, g ratelimit.Gate, c ratelimit.Change) {
 	t.Helper()
-	require.NoError(t, l.Update(map[*ratelimit.Gate]ratelimit.Change{g: c}))
+	require.NoError(t, l.Update(map[ratelimit.Gate]ratelimit.Change{g: c}))
 }
 
 // drain takes everything that the gate holds.
-func drain(t testing.TB, l *ratelimit.Limiter, g *ratelimit.Gate) {
+func drain(t testing.TB, l *ratelimit.Limiter, g ratelimit.Gate) {
 	t.Helper()
 	for l.Try(1, g) == nil {
 	}
@@ -290,7 +290,7 @@ func TestNoChangeGrantsTokens(t *testing.T) {
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	l := ratelimit.New(ratelimit.Options{})
 	a, b := newGate(t, l, "a", 1, 1), newGate(t, l, "b", 1, 1)
-	err := l.Update(map[*ratelimit.Gate]ratelimit.Change{a: ratelimit.Rate(2), b: ratelimit.Burst(-1)})
+	err := l.Update(map[ratelimit.Gate]ratelimit.Change{a: ratelimit.Rate(2), b: ratelimit.Burst(-1)})
 	var bad *ratelimit.LimitError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, "b", bad.Gate)

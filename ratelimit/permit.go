@@ -7,27 +7,27 @@ import "sync/atomic"
 type Permit struct {
 	limiter *Limiter
 	cost    int
-	gates   []*Gate
+	gates   []Gate
 	spent   atomic.Bool
 }
 
 // TryAcquire takes cost tokens from each of the gates if they all have room and
 // nobody waits at them. Otherwise it takes nothing and returns the error of
 // [Limiter.Try]. It does not block.
-func (l *Limiter) TryAcquire(cost int, gates ...*Gate) (*Permit, error) {
+func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
 	if err := l.Try(cost, gates...); err != nil {
 		return nil, err
 	}
-	return &Permit{limiter: l, cost: cost, gates: append([]*Gate(nil), gates...)}, nil
+	return &Permit{limiter: l, cost: cost, gates: append([]Gate(nil), gates...)}, nil
 }
 
 // Cost returns the tokens that the permit has paid at each of its gates.
 func (p *Permit) Cost() int { return p.cost }
 
 // Pays reports whether the permit has paid at g.
-func (p *Permit) Pays(g *Gate) bool {
+func (p *Permit) Pays(g Gate) bool {
 	for _, paid := range p.gates {
-		if paid == g {
+		if paid.same(g) {
 			return true
 		}
 	}

@@ -1,9 +1,22 @@
 package ratelimit
 
+// lane is one of the two queues of a gate.
+type lane uint8
+
+const (
+	normal lane = iota
+	background
+	lanes
+)
+
+// backgroundTurn is how many normal calls pass a gate in a row while a background
+// call waits there. The next is the background call, so that it is not starved.
+const backgroundTurn = 9
+
 // waiter is one call that has to wait: a place in the queue of each gate that it
 // has come to. Its goroutine does all the work; the others only wake it.
 type waiter struct {
-	cost   int64
+	lane   lane
 	since  int64         // when it came
 	places []place       // one a gate, narrowest first
 	woken  chan struct{} // holds one signal
@@ -12,8 +25,9 @@ type waiter struct {
 // place is a waiter's link in the queue of one gate.
 type place struct {
 	waiter     *waiter
-	gate       *Gate
-	queued     bool
+	gate       Gate
+	cost       int64 // what it pays there
+	line       *line // nil while it has not come to the gate
 	prev, next *place
 }
 
@@ -34,7 +48,7 @@ type queue struct {
 }
 
 func (q *queue) push(p *place) {
-	p.prev, p.next, p.queued = q.tail, nil, true
+	p.prev, p.next = q.tail, nil
 	if q.tail == nil {
 		q.head = p
 	} else {
@@ -42,7 +56,7 @@ func (q *queue) push(p *place) {
 	}
 	q.tail = p
 	q.len++
-	q.cost += p.waiter.cost
+	q.cost += p.cost
 }
 
 func (q *queue) remove(p *place) {
@@ -56,7 +70,60 @@ func (q *queue) remove(p *place) {
 	} else {
 		p.next.prev = p.prev
 	}
-	p.prev, p.next, p.queued = nil, nil, false
+	p.prev, p.next = nil, nil
 	q.len--
-	q.cost -= p.waiter.cost
+	q.cost -= p.cost
+}
+
+// head is the one whose turn it is, or nil. A normal call comes before those in the
+// background, but for every tenth time.
+func (l *line) head() *place {
+	first, second := l.lanes[normal].head, l.lanes[background].head
+	if first == nil || second != nil && l.passed >= backgroundTurn {
+		return second
+	}
+	return first
+}
+
+// join puts a place at the end of its lane. A background call that loses its turn to
+// it lets go of what it holds further on.
+func (l *line) join(p *place, now int64) {
+	before := l.head()
+	p.line = l
+	l.lanes[p.waiter.lane].push(p)
+	if before != nil && l.head() != before {
+		before.retreat(now)
+		before.waiter.wake()
+	}
+}
+
+// leave gives up the place, if there is one, and wakes whoever is first now. at is
+// when it became free.
+func (p *place) leave(at int64, admitted bool) {
+	l := p.line
+	if l == nil {
+		return
+	}
+	first := l.head() == p
+	l.lanes[p.waiter.lane].remove(p)
+	p.line = nil
+	switch {
+	case l.lanes[background].len == 0, admitted && p.waiter.lane == background:
+		l.passed = 0
+	case admitted:
+		l.passed++
+	}
+	if first {
+		l.wakeHead(at)
+	}
+	l.set.release(l)
+}
+
+// retreat leaves the gates beyond this one, or a narrow gate that is closed would
+// close a wide one.
+func (p *place) retreat(now int64) {
+	w := p.waiter
+	for i := len(w.places) - 1; &w.places[i] != p; i-- {
+		w.places[i].leave(now, false)
+	}
 }

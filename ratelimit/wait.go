@@ -7,6 +7,12 @@ import (
 	"github.com/gotd/td/clock"
 )
 
+// lateness is how late a timer may fire, or a goroutine run, and still be made up
+// for: the cost is then charged at the time that was due. A machine that slept
+// longer starts again from now, or it would wake with a debt of calls to send at
+// once.
+const lateness = int64(10 * time.Millisecond)
+
 // wait queues a call and sees it through. It is entered with the lock held and
 // returns without it.
 //
@@ -14,24 +20,25 @@ import (
 // others only wake it, when it becomes the head of a queue, when a limit changes,
 // or at the end. So no grant can cross a cancellation, and the one that is
 // admitted wakes the next, which keeps the order.
-func (l *Limiter) wait(ctx context.Context, cost int64, gates []*Gate) error {
-	w := l.waiterLocked(cost, gates)
+func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
+	w := l.waiterLocked(lane, cost, gates)
 	err := l.doneLocked(ctx)
 	if err == nil {
-		err = l.hopelessLocked(ctx, l.refusalLocked(cost, gates))
+		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
 	for err == nil {
-		at := l.advanceLocked(w)
-		if at == nil {
-			break // admitted
+		var at *place
+		if at, err = l.advanceLocked(w); at == nil {
+			break // admitted, or refused
 		}
-		if g := at.gate; g.queue.head == at {
+		head := at.line.head() == at
+		if head {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, g.refusalLocked(0, cost, l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost, l.last)); err != nil {
 				break
 			}
 		}
-		timer := l.armLocked(at)
+		line, timer := at.line, l.armLocked(at, head)
 		l.mu.Unlock()
 
 		var fired <-chan time.Time
@@ -46,7 +53,7 @@ func (l *Limiter) wait(ctx context.Context, cost int64, gates []*Gate) error {
 
 		l.mu.Lock()
 		if timer != nil {
-			clock.StopTimer(timer)
+			line.disarm(at, timer)
 		}
 		err = l.doneLocked(ctx)
 	}
@@ -80,32 +87,34 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 }
 
 // advanceLocked moves the waiter as far as it gets. It returns the place where it
-// has to wait, or nil when it was admitted.
-func (l *Limiter) advanceLocked(w *waiter) *place {
+// has to wait, or nil when it was admitted or refused.
+func (l *Limiter) advanceLocked(w *waiter) (*place, error) {
 	now := l.nowLocked()
 	for i := range w.places {
 		p := &w.places[i]
-		if !p.queued {
-			p.gate.queue.push(p)
-		}
-		if p.gate.queue.head != p {
-			return p
-		}
-		if !p.gate.bucket.ready(w.cost, now) {
-			// A limit that was cut may close a gate that was passed: what is held
-			// further on is let go, or a narrow gate would close a wide one.
-			for j := i + 1; j < len(w.places); j++ {
-				w.places[j].leaveLocked(now)
+		if p.line == nil {
+			line := p.gate.set.line(p.gate.key)
+			if most := line.set.maxWaiters; most > 0 && line.lanes[w.lane].len >= most {
+				refused := line.set.refusal(&line.state, line.ahead(w.lane), p.cost, now)
+				refused.Reason = ErrQueueFull
+				return nil, refused.asError()
 			}
-			return p
+			line.join(p, now)
+		}
+		if p.line.head() != p || !p.line.ready(p.cost, now) {
+			// A turn that was lost or a limit that was cut may close a gate that it
+			// had passed.
+			p.retreat(now)
+			return p, nil
 		}
 	}
 	at := dueLocked(w, now)
 	for i := range w.places {
-		w.places[i].gate.bucket.take(w.cost, at)
-		w.places[i].leaveLocked(at)
+		p := &w.places[i]
+		p.line.set.algorithm.take(&p.line.state, p.cost, at, now)
+		p.leave(at, true)
 	}
-	return nil
+	return nil, nil
 }
 
 // dueLocked is when a waiter that can be admitted now could have been: it came,
@@ -115,8 +124,8 @@ func (l *Limiter) advanceLocked(w *waiter) *place {
 func dueLocked(w *waiter, now int64) int64 {
 	due := w.since
 	for i := range w.places {
-		g := w.places[i].gate
-		due = max(due, g.news, g.bucket.due(w.cost))
+		p := &w.places[i]
+		due = max(due, p.line.news, p.line.due(p.cost, now))
 	}
 	if now-due > lateness {
 		return now
@@ -126,32 +135,44 @@ func dueLocked(w *waiter, now int64) int64 {
 
 // armLocked sets the gate's timer for a head that waits for room. A call further
 // back, or one at a paused gate, sleeps until it is woken.
-func (l *Limiter) armLocked(at *place) clock.Timer {
-	g := at.gate
-	if g.queue.head != at || g.bucket.limit.Paused() {
+func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
+	line := at.line
+	if !head || line.set.paused {
 		return nil
 	}
-	d := time.Duration(g.bucket.due(at.waiter.cost) - l.last)
-	if g.timer == nil {
-		g.timer = l.clock.Timer(d)
+	d := time.Duration(line.due(at.cost, l.last) - l.last)
+	if line.timer == nil {
+		line.timer = l.clock.Timer(d)
 	} else {
-		g.timer.Reset(d)
+		line.timer.Reset(d)
 	}
-	return g.timer
+	return line.timer
+}
+
+// disarm is for the one who slept on the timer. If it has lost its turn meanwhile,
+// the timer is the new head's, whose signal it may have taken.
+func (l *line) disarm(at *place, timer clock.Timer) {
+	head := l.head()
+	switch {
+	case at.line == l && head == at:
+		clock.StopTimer(timer)
+	case head != nil:
+		head.waiter.wake()
+	}
 }
 
 // waiterLocked takes a waiter off the free list: waiters come in storms, and a
 // storm should not leave its weight in garbage.
-func (l *Limiter) waiterLocked(cost int64, gates []*Gate) *waiter {
+func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
 	var w *waiter
 	if n := len(l.free); n > 0 {
 		w, l.free = l.free[n-1], l.free[:n-1]
 	} else {
 		w = &waiter{woken: make(chan struct{}, 1)}
 	}
-	w.cost, w.since = cost, l.nowLocked()
+	w.lane, w.since = lane, l.nowLocked()
 	for _, g := range gates {
-		w.places = append(w.places, place{waiter: w, gate: g})
+		w.places = append(w.places, place{waiter: w, gate: g, cost: g.cost(cost)})
 	}
 	return w
 }
@@ -163,7 +184,7 @@ const maxFree = 1024
 func (l *Limiter) leaveLocked(w *waiter) {
 	now := l.nowLocked()
 	for i := range w.places {
-		w.places[i].leaveLocked(now)
+		w.places[i].leave(now, false)
 	}
 	if len(l.free) == maxFree {
 		return
@@ -175,16 +196,4 @@ func (l *Limiter) leaveLocked(w *waiter) {
 	clear(w.places)
 	w.places = w.places[:0]
 	l.free = append(l.free, w)
-}
-
-// leaveLocked gives up the place and wakes whoever is first now.
-func (p *place) leaveLocked(at int64) {
-	if !p.queued {
-		return
-	}
-	first := p.gate.queue.head == p
-	p.gate.queue.remove(p)
-	if first {
-		p.gate.wakeHeadLocked(at)
-	}
 }

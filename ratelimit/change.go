@@ -1,0 +1,104 @@
+package ratelimit
+
+// Inheritance says what becomes of the tokens in a bucket when its limit changes.
+type Inheritance uint8
+
+const (
+	// AsIs carries the tokens over, cut to the new burst. No change grants tokens.
+	AsIs Inheritance = iota
+	// Proportional keeps the bucket as full as it was, in parts of its burst.
+	Proportional
+	// Additive adds to the tokens what the burst has grown by, and takes away what
+	// it has shrunk by.
+	Additive
+	// Reset starts with a full bucket, or an empty window.
+	Reset
+)
+
+// Change names what is new about a gate's rule; what it does not name stays as it
+// is. The zero Change changes nothing.
+//
+//	ratelimit.Rate(5)            // 5 tokens a second, the burst stays
+//	ratelimit.Burst(10)          // holds 10 tokens, the rate stays
+//	ratelimit.Rate(5).Burst(10)  // both
+//	ratelimit.Rate(5).Inherit(ratelimit.Proportional)
+//	ratelimit.To(ratelimit.Window{Limit: 20, Period: time.Minute})
+type Change struct {
+	rate     float64
+	burst    int
+	hasRate  bool
+	hasBurst bool
+	to       Rule
+	inherit  Inheritance
+}
+
+// Rate returns a Change of a bucket to perSecond tokens a second; 0 pauses.
+func Rate(perSecond float64) Change { return Change{}.Rate(perSecond) }
+
+// Burst returns a Change to a bucket of tokens; 0 pauses.
+func Burst(tokens int) Change { return Change{}.Burst(tokens) }
+
+// To returns a Change to a whole rule. It has to be of the gate's kind: a bucket
+// stays a bucket, a window a window of its kind.
+func To(rule Rule) Change { return Change{to: rule} }
+
+// Rate returns c with perSecond as its new rate.
+func (c Change) Rate(perSecond float64) Change {
+	c.rate, c.hasRate = perSecond, true
+	return c
+}
+
+// Burst returns c with tokens as its new burst.
+func (c Change) Burst(tokens int) Change {
+	c.burst, c.hasBurst = tokens, true
+	return c
+}
+
+// Inherit returns c with what becomes of the tokens; [AsIs] unless set. Windows
+// know AsIs and Reset only: what has passed has passed.
+func (c Change) Inherit(i Inheritance) Change {
+	c.inherit = i
+	return c
+}
+
+// Apply returns l with what c names put in. It does not validate.
+func (c Change) Apply(l Limit) Limit {
+	if to, ok := c.to.(Limit); ok {
+		l = to
+	}
+	if c.hasRate {
+		l.Rate = c.rate
+	}
+	if c.hasBurst {
+		l.Burst = c.burst
+	}
+	return l
+}
+
+// rule returns what old becomes.
+func (c Change) rule(old Rule) (Rule, error) {
+	var next Rule
+	switch old := old.(type) {
+	case Limit:
+		if _, ok := c.to.(Window); ok {
+			return nil, &LimitError{Field: "change", Want: "a change of its rate or burst: the gate is a bucket"}
+		}
+		if c.inherit > Reset {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Proportional, Additive or Reset"}
+		}
+		next = c.Apply(old)
+	case Window:
+		w, ok := c.to.(Window)
+		if c.to == nil {
+			w, ok = old, true
+		}
+		if !ok || c.hasRate || c.hasBurst || w.Kind != old.Kind {
+			return nil, &LimitError{Field: "change", Want: "a whole window, " + old.Kind.String() + " like the gate's"}
+		}
+		if c.inherit != AsIs && c.inherit != Reset {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs or Reset: the gate is a window"}
+		}
+		next = w
+	}
+	return next, next.Validate()
+}

@@ -1,0 +1,273 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"math"
+	"time"
+
+	"github.com/gotd/td/clock"
+)
+
+// set is the gates of one name, which share a rule: a single one, or one for each
+// key. All of it is guarded by the limiter's lock.
+//
+// A gate of a keyed set is a word or two in a map while nobody waits at it, and
+// nothing at all when it is as good as new. The maps are two generations: a state
+// moves to the young one when it is touched; after a horizon the young becomes old,
+// and what is old by then is dropped whole, since a state that was not touched for a
+// horizon is as good as new. So forgetting changes no answer, and costs no search.
+type set struct {
+	name       string
+	limiter    *Limiter
+	rule       Rule
+	algorithm  algorithm
+	paused     bool
+	capacity   int64
+	maxWaiters int
+
+	keyed      bool
+	single     line             // not keyed
+	busy       map[uint64]*line // keyed: gates with waiters
+	young, old map[uint64]state // keyed: gates without
+	turned     int64            // when young began
+	maxKeys    int
+	spare      []*line
+}
+
+// line is a gate that can have waiters.
+type line struct {
+	set    *set
+	key    uint64
+	state  state
+	lanes  [2]queue
+	passed int         // normal calls since a background one, while one waits
+	timer  clock.Timer // the only one of the gate, used by the head
+	news   int64       // when the head last got a reason to look, but for the passing of time
+}
+
+// DefaultMaxKeys is the bound on the keys of a set that are remembered apart.
+const DefaultMaxKeys = 1 << 20
+
+// shared is how many gates serve the keys beyond the bound.
+const shared = 256
+
+func (l *Limiter) newSet(name string, rule Rule) (*set, error) {
+	if err := named(name, rule.Validate()); err != nil {
+		return nil, err
+	}
+	s := &set{name: name, limiter: l, maxKeys: DefaultMaxKeys}
+	s.single.set = s
+	s.setRule(rule)
+	return s, nil
+}
+
+func (s *set) setRule(rule Rule) {
+	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s.limiter), rule.Paused()
+	s.capacity = s.algorithm.capacity()
+}
+
+// change makes next the rule, for every gate of the set.
+func (s *set) change(next Rule, how Inheritance, now int64) {
+	before := s.algorithm
+	s.setRule(next)
+	inherit := func(l *line) {
+		s.algorithm.inherit(before, &l.state, how, now)
+		l.wakeHead(now)
+	}
+	inherit(&s.single)
+	for _, l := range s.busy {
+		inherit(l)
+	}
+	for _, m := range []map[uint64]state{s.young, s.old} {
+		for key, st := range m {
+			s.algorithm.inherit(before, &st, how, now)
+			m[key] = st
+		}
+	}
+	s.turned = now // nothing is forgotten sooner than the new rule allows
+}
+
+// resolve returns the key under which a gate is remembered. A stranger beyond the
+// bound shares a gate with others: memory stays bounded, and nobody gets more than
+// the limit.
+func (s *set) resolve(key uint64) uint64 {
+	if len(s.young)+len(s.old)+len(s.busy) < s.maxKeys {
+		return key
+	}
+	if _, ok := s.busy[key]; ok {
+		return key
+	}
+	if _, ok := s.find(key); ok {
+		return key
+	}
+	return math.MaxUint64 - key%shared
+}
+
+func (s *set) find(key uint64) (state, bool) {
+	st, ok := s.young[key]
+	if !ok {
+		st, ok = s.old[key]
+	}
+	return st, ok
+}
+
+// ready reports whether a call that does not queue passes: there is room, and
+// nobody waits.
+func (s *set) ready(key uint64, cost, now int64) bool {
+	if s.paused || cost > s.capacity {
+		return false
+	}
+	if !s.keyed {
+		return s.single.empty() && s.algorithm.due(&s.single.state, cost, now) <= now
+	}
+	if len(s.busy) > 0 && s.busy[s.resolve(key)] != nil {
+		return false
+	}
+	st, _ := s.find(s.resolve(key))
+	return s.algorithm.due(&st, cost, now) <= now
+}
+
+// take charges a gate that is ready.
+func (s *set) take(key uint64, cost, now int64) {
+	if !s.keyed {
+		s.algorithm.take(&s.single.state, cost, now, now)
+		return
+	}
+	s.turn(now)
+	key = s.resolve(key)
+	st, _ := s.find(key)
+	s.algorithm.take(&st, cost, now, now)
+	s.keep(key, st)
+}
+
+// giveBack undoes a take.
+func (s *set) giveBack(key uint64, cost, now int64) {
+	if !s.keyed {
+		s.algorithm.giveBack(&s.single.state, cost)
+		s.single.wakeHead(now)
+		return
+	}
+	key = s.resolve(key)
+	if l := s.busy[key]; l != nil {
+		s.algorithm.giveBack(&l.state, cost)
+		l.wakeHead(now)
+		return
+	}
+	if st, ok := s.find(key); ok {
+		s.algorithm.giveBack(&st, cost)
+		s.keep(key, st)
+	}
+}
+
+// keep remembers a state as touched.
+func (s *set) keep(key uint64, st state) {
+	s.young[key] = st
+	delete(s.old, key)
+}
+
+// turn forgets what is as good as new.
+func (s *set) turn(now int64) {
+	horizon := s.algorithm.horizon()
+	if now-s.turned < horizon {
+		return
+	}
+	s.old, s.young = s.young, map[uint64]state{}
+	if now-s.turned >= 2*horizon { // nothing was touched for longer than a generation
+		clear(s.old)
+	}
+	s.turned = now
+}
+
+// line returns the line of a gate that somebody is about to wait at.
+func (s *set) line(key uint64) *line {
+	if !s.keyed {
+		return &s.single
+	}
+	key = s.resolve(key)
+	if l := s.busy[key]; l != nil {
+		return l
+	}
+	var l *line
+	if n := len(s.spare); n > 0 {
+		l, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		l = &line{set: s}
+	}
+	l.key = key
+	l.state, _ = s.find(key)
+	delete(s.young, key)
+	delete(s.old, key)
+	s.busy[key] = l
+	return l
+}
+
+// release puts a line away that nobody waits in any more.
+func (s *set) release(l *line) {
+	if !s.keyed || !l.empty() {
+		return
+	}
+	delete(s.busy, l.key)
+	s.keep(l.key, l.state)
+	l.state, l.news, l.passed = state{}, 0, 0
+	if len(s.spare) < maxFree {
+		s.spare = append(s.spare, l)
+	}
+}
+
+func (l *line) empty() bool { return l.lanes[normal].len == 0 && l.lanes[background].len == 0 }
+
+// wakeHead makes the head reckon again, for a reason that exists since at.
+func (l *line) wakeHead(at int64) {
+	l.news = at
+	if head := l.head(); head != nil {
+		head.waiter.wake()
+	}
+}
+
+// ready reports whether there is room for the head.
+func (l *line) ready(cost, now int64) bool {
+	return !l.set.paused && cost <= l.set.capacity && l.due(cost, now) <= now
+}
+
+func (l *line) due(cost, now int64) int64 { return l.set.algorithm.due(&l.state, cost, now) }
+
+// refusal is what there is to say to a call of cost with ahead before it.
+func (s *set) refusal(st *state, ahead, cost, now int64) RefusedError {
+	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(cost)}
+	switch {
+	case s.paused: // nobody knows
+	case cost > s.capacity:
+		refused.Reason = ErrImpossible
+	default:
+		// Behind a queue there is a wait, even where the tokens are there already.
+		refused.Wait = max(1, time.Duration(s.algorithm.due(st, ahead+cost, now)-now))
+	}
+	return refused
+}
+
+// peek returns the state of a gate and the cost of what waits ahead of a newcomer.
+func (s *set) peek(key uint64, lane lane) (st state, ahead int64) {
+	if !s.keyed {
+		return s.single.state, s.single.ahead(lane)
+	}
+	key = s.resolve(key)
+	if l := s.busy[key]; l != nil {
+		return l.state, l.ahead(lane)
+	}
+	st, _ = s.find(key)
+	return st, 0
+}
+
+// ahead is the cost of what waits before a newcomer of the lane.
+func (l *line) ahead(lane lane) int64 {
+	cost := l.lanes[normal].cost
+	if lane == background {
+		cost += l.lanes[background].cost
+	}
+	return cost
+}
+
+// Key makes a key of a text, such as a user's name, for [Gates.Key]. Texts are told
+// apart by a hash that is seeded anew for each limiter, so that nobody can aim at
+// another's gate, and a long text costs no memory.
+func (l *Limiter) Key(text string) uint64 { return maphash.String(l.seed, text) }

@@ -1,0 +1,186 @@
+package ratelimit
+
+import "math"
+
+func (w Window) algorithm(l *Limiter) algorithm {
+	if w.Kind == Sliding {
+		return sliding{limit: int64(w.Limit), period: int64(w.Period)}
+	}
+	f := fixed{limit: int64(w.Limit), period: int64(w.Period), aligned: w.Kind == Aligned}
+	if f.aligned {
+		f.offset = l.start.UnixNano() % f.period
+	}
+	return f
+}
+
+// longAgo is the due of what has had room since ever.
+const longAgo = math.MinInt64 / 2
+
+// rounds tells how many windows have to pass until it is the turn of cost in a
+// queue, and what it costs in its own. A queue longer than one window is served a
+// window's worth at a time.
+func rounds(cost, limit int64) (later, rest int64) {
+	if limit == 0 {
+		return 0, cost
+	}
+	later = (cost - 1) / limit
+	return later, cost - later*limit
+}
+
+// sliding is an exact window: it remembers when each of the last calls passed.
+type sliding struct{ limit, period int64 }
+
+func (w sliding) capacity() int64 { return w.limit }
+
+func (w sliding) due(s *state, cost, now int64) int64 {
+	later, cost := rounds(cost, w.limit)
+	due := int64(longAgo)
+	if h := s.hits; h != nil {
+		if k := h.n + cost - w.limit; k > 0 {
+			due = h.at(k-1) + w.period
+		}
+	}
+	if later > 0 {
+		due = max(due, now) + later*w.period
+	}
+	return due
+}
+
+// take notes the time of the call itself, not that when it was due: a window is
+// exact, and loses no rate by it.
+func (w sliding) take(s *state, cost, _, now int64) {
+	if s.hits == nil {
+		s.hits = &history{}
+	}
+	h := s.hits
+	for h.n > 0 && h.at(0)+w.period <= now {
+		h.first = (h.first + 1) % int64(len(h.times))
+		h.n--
+	}
+	for range cost {
+		h.push(now, w.limit)
+	}
+}
+
+func (w sliding) giveBack(s *state, cost int64) {
+	if s.hits != nil {
+		s.hits.n = max(0, s.hits.n-cost)
+	}
+}
+
+func (w sliding) tokens(s *state, now int64) float64 {
+	free := w.limit
+	if h := s.hits; h != nil {
+		for i := range h.n {
+			if h.at(i)+w.period > now {
+				free--
+			}
+		}
+	}
+	return float64(max(0, free))
+}
+
+func (w sliding) horizon() int64 { return w.period }
+
+func (w sliding) inherit(_ algorithm, s *state, how Inheritance, _ int64) {
+	if how == Reset {
+		*s = state{}
+	}
+}
+
+// at is the i-th oldest time.
+func (h *history) at(i int64) int64 { return h.times[(h.first+i)%int64(len(h.times))] }
+
+// push adds a time. The ring grows by doubling, up to the limit of the window.
+func (h *history) push(t, limit int64) {
+	if size := int64(len(h.times)); h.n == size {
+		grown := make([]int64, max(h.n+1, min(limit, max(4, 2*size))))
+		for i := range h.n {
+			grown[i] = h.at(i)
+		}
+		h.times, h.first = grown, 0
+	}
+	h.times[(h.first+h.n)%int64(len(h.times))] = t
+	h.n++
+}
+
+// fixed is a window that begins at a moment and ends a period later.
+type fixed struct {
+	limit, period int64
+	aligned       bool
+	offset        int64 // aligned: the limiter's start, since the last multiple of period
+}
+
+func (w fixed) capacity() int64 { return w.limit }
+
+func (w fixed) due(s *state, cost, now int64) int64 {
+	if s.hits == nil {
+		later, _ := rounds(cost, w.limit)
+		if later == 0 {
+			return longAgo
+		}
+		return w.begin(now) + later*w.period
+	}
+	begin := s.at
+	passed := s.hits.n
+	if now >= begin+w.period {
+		// Nothing of that window counts any more, but there was no room in it either.
+		if passed+cost <= w.limit {
+			return longAgo
+		}
+		later, _ := rounds(cost, w.limit)
+		if later == 0 {
+			return begin + w.period
+		}
+		return w.begin(now) + later*w.period
+	}
+	later, _ := rounds(passed+cost, w.limit)
+	if later == 0 {
+		return longAgo
+	}
+	return begin + later*w.period
+}
+
+// begin is when the window of a first call at now begins.
+func (w fixed) begin(now int64) int64 {
+	if !w.aligned {
+		return now
+	}
+	return now - (now+w.offset)%w.period
+}
+
+func (w fixed) take(s *state, cost, _, now int64) {
+	if s.hits == nil {
+		s.hits = &history{}
+	} else if now < s.at+w.period {
+		s.hits.n += cost
+		return
+	}
+	s.at, s.hits.n = w.begin(now), cost
+}
+
+func (w fixed) giveBack(s *state, cost int64) {
+	if s.hits != nil {
+		s.hits.n = max(0, s.hits.n-cost)
+	}
+}
+
+func (w fixed) tokens(s *state, now int64) float64 {
+	if s.hits == nil || now >= s.at+w.period {
+		return float64(w.limit)
+	}
+	return float64(max(0, w.limit-s.hits.n))
+}
+
+func (w fixed) horizon() int64 { return w.period }
+
+func (w fixed) inherit(_ algorithm, s *state, how Inheritance, now int64) {
+	if how == Reset {
+		*s = state{}
+		return
+	}
+	if s.hits != nil && w.aligned {
+		// What has passed counts for the window that now belongs to.
+		s.at = w.begin(now)
+	}
+}
