@@ -35,6 +35,21 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkCallOfEveryFunction takes the functions of the layer in turn, so
+// that nothing is in the processor's caches because it was just used.
+func BenchmarkCallOfEveryFunction(b *testing.B) {
+	c, err := New(Options{})
+	require.NoError(b, err)
+	var reqs []bin.Encoder
+	for _, req := range functions() {
+		reqs = append(reqs, req)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		c.Call(reqs[i%len(reqs)])
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,8 +13,8 @@
 // is the namespace "messages", the verb "get" and the words "sticker" and
 // "set". The verb decides first, so getStickerSet sets nothing and
 // getPinnedDialogs pins nothing. The rules, one a line and in order, are in
-// rules.go. A function that Telegram adds after this was written is classified by the same
-// rules; none has to be listed.
+// rules.go. A function that Telegram adds after this was written is classified
+// by the same rules; none has to be listed.
 //
 // [Options] lets a program disagree, by name or by looking at the request.
 //
@@ -27,7 +27,8 @@
 //
 // # What it does not do
 //
-// It knows nothing of time, rates or errors, and it never changes a request.
-// It goes by names and peers, not by content: messages.editMessage is a
-// message even when the edit replaces the photo. Options.Func is for those who need more.
+// It knows nothing of time, rates or errors, and it never changes a request. It
+// goes by names and peers, not by content: messages.editMessage is a message
+// even when the edit replaces the photo. Options.Func is for those who need
+// more.
 package classify
