@@ -36,7 +36,8 @@ func BenchmarkCall(b *testing.B) {
 }
 
 // BenchmarkCallOfEveryFunction takes the functions of the layer in turn, so
-// that nothing is in the processor's caches because it was just used.
+// that neither the processor nor the runtime's caches of type switches are warm:
+// the cost of a function that a program hardly ever calls.
 func BenchmarkCallOfEveryFunction(b *testing.B) {
 	c, err := New(Options{})
 	require.NoError(b, err)
