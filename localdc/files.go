@@ -165,7 +165,7 @@ func (c *call) getFileHashes(r *tg.UploadGetFileHashesRequest) (bin.Encoder, err
 	for from := r.Offset / hashPartSize * hashPartSize; from < int64(len(f.data)); from += hashPartSize {
 		to := min(from+hashPartSize, int64(len(f.data)))
 		sum := sha256.Sum256(f.data[from:to])
-		out.Elems = append(out.Elems, tg.FileHash{Offset: from, Limit: int(to - from), Hash: sum[:]})
+		out.Elems = append(out.Elems, tg.FileHash{Offset: from, Limit: hashPartSize, Hash: sum[:]})
 	}
 	return out, nil
 }
