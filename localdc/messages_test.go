@@ -205,5 +205,43 @@ func TestMessagesOfABot(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, channels.GetChats(), 1)
 		})
+
+		t.Run("differences", func(t *testing.T) {
+			alice, team := cloud.AddUser("alice"), cloud.AddGroup("club")
+			before, err := api.UpdatesGetState(ctx)
+			require.NoError(t, err)
+			require.Positive(t, before.Pts)
+			diff, err := api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: before.Pts, Date: before.Date})
+			require.NoError(t, err)
+			require.IsType(t, &tg.UpdatesDifferenceEmpty{}, diff)
+
+			gone := alice.Send("gone")
+			kept := alice.Send("kept")
+			require.NoError(t, send(ctx, client, alice.Chat, "draft", 2001))
+			_, err = sender.To(alice.InputPeer()).Edit(kept+1).Text(ctx, "final")
+			require.NoError(t, err)
+			_, err = sender.Delete().Messages(ctx, gone)
+			require.NoError(t, err)
+
+			diff, err = api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: before.Pts, Date: before.Date})
+			require.NoError(t, err)
+			d := diff.(*tg.UpdatesDifference)
+			require.Equal(t, before.Pts+5, d.State.Pts)
+			require.Len(t, d.NewMessages, 2)
+			require.Equal(t, "kept", d.NewMessages[0].(*tg.Message).Message)
+			require.Equal(t, "final", d.NewMessages[1].(*tg.Message).Message)
+			require.Len(t, d.OtherUpdates, 2)
+			require.Len(t, d.Users, 2, "the bot and alice")
+
+			_, err = alice.SendTo(team, "in the group")
+			require.NoError(t, err)
+			channel, err := api.UpdatesGetChannelDifference(ctx, &tg.UpdatesGetChannelDifferenceRequest{
+				Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: 1, Limit: 100,
+			})
+			require.NoError(t, err)
+			require.Len(t, channel.(*tg.UpdatesChannelDifference).NewMessages, 1)
+			_, err = api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: 1 << 20})
+			requireRPC(t, err, 400, "PERSISTENT_TIMESTAMP_INVALID")
+		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gotd/td/session"
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/telegram/message"
 	"github.com/gotd/td/telegram/updates"
@@ -95,51 +96,7 @@ func TestBotAnswersScriptedUsers(t *testing.T) {
 	})
 }
 
-func TestDifferenceTellsWhatHappened(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, localdc.Options{})
-	alice, team := cloud.AddUser("alice"), cloud.AddGroup("team")
-	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
-		api := client.API()
-		sender := message.NewSender(api)
-		before, err := api.UpdatesGetState(ctx)
-		require.NoError(t, err)
-		require.Positive(t, before.Pts)
-		diff, err := api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: before.Pts, Date: before.Date})
-		require.NoError(t, err)
-		require.IsType(t, &tg.UpdatesDifferenceEmpty{}, diff)
-
-		gone := alice.Send("gone")
-		kept := alice.Send("kept")
-		require.NoError(t, send(ctx, client, alice.Chat, "draft", 1))
-		_, err = sender.To(alice.InputPeer()).Edit(kept+1).Text(ctx, "final")
-		require.NoError(t, err)
-		_, err = sender.Delete().Messages(ctx, gone)
-		require.NoError(t, err)
-
-		diff, err = api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: before.Pts, Date: before.Date})
-		require.NoError(t, err)
-		d := diff.(*tg.UpdatesDifference)
-		require.Equal(t, before.Pts+5, d.State.Pts)
-		require.Len(t, d.NewMessages, 2)
-		require.Equal(t, "kept", d.NewMessages[0].(*tg.Message).Message)
-		require.Equal(t, "final", d.NewMessages[1].(*tg.Message).Message)
-		require.Len(t, d.OtherUpdates, 2)
-		require.Len(t, d.Users, 2, "the bot and alice")
-
-		_, err = alice.SendTo(team, "in the group")
-		require.NoError(t, err)
-		channel, err := api.UpdatesGetChannelDifference(ctx, &tg.UpdatesGetChannelDifferenceRequest{
-			Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: 1, Limit: 100,
-		})
-		require.NoError(t, err)
-		require.Len(t, channel.(*tg.UpdatesChannelDifference).NewMessages, 1)
-		_, err = api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: 1 << 20})
-		requireRPC(t, err, 400, "PERSISTENT_TIMESTAMP_INVALID")
-	})
-}
-
-func TestUpdatesReachTheOtherSessionsOnce(t *testing.T) {
+func TestUpdatesReachEverySessionOnce(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, localdc.Options{})
 	alice := cloud.AddUser("alice")
@@ -160,7 +117,9 @@ func TestUpdatesReachTheOtherSessionsOnce(t *testing.T) {
 		}
 		return nil
 	})
-	connect(t, cloud, func(o *telegram.Options) { o.UpdateHandler = handler }, func(ctx context.Context, listener *telegram.Client) {
+	storage := &session.StorageMemory{}
+	listen := func(o *telegram.Options) { o.UpdateHandler, o.SessionStorage = handler, storage }
+	connect(t, cloud, listen, func(ctx context.Context, listener *telegram.Client) {
 		_, err := listener.Auth().Bot(ctx, localdc.DemoBotToken)
 		require.NoError(t, err)
 		pool, err := listener.Pool(1) // its session wants no updates
@@ -169,7 +128,8 @@ func TestUpdatesReachTheOtherSessionsOnce(t *testing.T) {
 		_, err = tg.NewClient(pool).UpdatesGetState(ctx)
 		require.NoError(t, err)
 
-		login(t, cloud, func(ctx context.Context, client *telegram.Client) {
+		// The same account once more: another session of the same key.
+		connect(t, cloud, func(o *telegram.Options) { o.SessionStorage = storage }, func(ctx context.Context, client *telegram.Client) {
 			for i := range int64(20) {
 				require.NoError(t, send(ctx, client, alice.Chat, fmt.Sprintf("%02d", i), i))
 			}
