@@ -234,6 +234,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"BotToken is malformed":                    {BotToken: "secret"},
 		"Limits.Account.PerSecond is -1":           {Limits: localdc.Limits{Account: localdc.Rate{PerSecond: -1, Burst: 1}}},
 		"Limits.Chat.Burst is 0":                   {Limits: localdc.Limits{Chat: localdc.Rate{PerSecond: 1}}},
+		"Limits.Slack is -1ns":                     {Limits: localdc.Limits{Slack: -1}},
 		"Limits.Group.Period is 0s":                {Limits: localdc.Limits{Group: localdc.Window{Limit: 1}}},
 		"Limits.Parts takes more than a year":      {Limits: localdc.Limits{Parts: localdc.Rate{PerSecond: 1e-9, Burst: 1}}},
 		`Limits.Methods names "messages.message"`:  {Limits: localdc.Limits{Methods: map[string]localdc.Rate{"messages.message": {}}}},

@@ -2,6 +2,7 @@ package localdc
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -57,6 +58,11 @@ type Limits struct {
 	// Lengthen is what a call made inside a standing flood adds to it. Zero is
 	// one second, a negative value adds nothing.
 	Lengthen time.Duration
+	// Slack lets a call pass that comes this much before there is room, and
+	// charges it all the same, so that nothing adds up. A client that keeps
+	// exactly to a limit needs it, for the network delays one call more than the
+	// next: a few milliseconds on loopback. Zero is none; it is never negative.
+	Slack time.Duration
 }
 
 // Published returns the limits that Telegram publishes for bots in its FAQ:
@@ -132,12 +138,10 @@ func (l Limits) validate(known func(name string) bool) error {
 	if l.Lengthen > maxLength {
 		return fmt.Errorf("localdc: Limits.Lengthen is %v: want at most a year", l.Lengthen)
 	}
-	names := make([]string, 0, len(l.Methods))
-	for name := range l.Methods {
-		names = append(names, name)
+	if l.Slack < 0 || l.Slack > maxLength {
+		return fmt.Errorf("localdc: Limits.Slack is %v: want 0 to a year", l.Slack)
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.Methods)) {
 		if !known(name) {
 			return fmt.Errorf("localdc: Limits.Methods names %q: want the TL name of a function, such as messages.sendMessage", name)
 		}
@@ -150,11 +154,7 @@ func (l Limits) validate(known func(name string) bool) error {
 
 // clone makes l independent of the caller's map.
 func (l Limits) clone() Limits {
-	methods := make(map[string]Rate, len(l.Methods))
-	for name, rate := range l.Methods {
-		methods[name] = rate
-	}
-	l.Methods = methods
+	l.Methods = maps.Clone(l.Methods)
 	return l
 }
 

@@ -83,9 +83,9 @@ func TestMessagesOfABot(t *testing.T) {
 
 		t.Run("bad requests", func(t *testing.T) {
 			cat := cloud.AddUser("cat")
-			require.NoError(t, send(ctx, client, cat.Chat, strings.Repeat("x", 4096), 1001))
+			require.NoError(t, send(ctx, client, cat.Chat, strings.Repeat("😀", 4096), 1001))
 			requireRPC(t, send(ctx, client, cat.Chat, strings.Repeat("x", 4097), 1002), 400, "MESSAGE_TOO_LONG")
-			requireRPC(t, send(ctx, client, cat.Chat, strings.Repeat("😀", 2049), 1002), 400, "MESSAGE_TOO_LONG")
+			requireRPC(t, send(ctx, client, cat.Chat, strings.Repeat("😀", 4097), 1002), 400, "MESSAGE_TOO_LONG")
 			requireRPC(t, send(ctx, client, cat.Chat, "", 1002), 400, "MESSAGE_EMPTY")
 			requireRPC(t, send(ctx, client, cat.Chat, "same id", 1001), 500, "RANDOM_ID_DUPLICATE")
 			require.Len(t, cat.Messages(), 1)

@@ -116,7 +116,7 @@ func (u *User) SendFile(name string, data []byte, dc int) (int, error) {
 	f := u.cloud.files.add(dc, data)
 	document := f.document(u.cloud.date(), "application/octet-stream",
 		[]tg.DocumentAttributeClass{&tg.DocumentAttributeFilename{FileName: name}})
-	u.cloud.files.media[f.id] = document
+	f.media = document
 	return u.write(u.Chat, draft{media: &tg.MessageMediaDocument{Document: document}}), nil
 }
 
