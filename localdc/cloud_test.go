@@ -6,7 +6,6 @@ import (
 	"crypto/rsa"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +14,10 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/gotd/td/session"
 	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/telegram/dcs"
 	"github.com/gotd/td/tg"
 	"github.com/gotd/td/tgerr"
+	"github.com/gotd/td/transport"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -184,7 +185,7 @@ func TestConnectionsThatAreCutAndAnswersThatAreHeld(t *testing.T) {
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- send(ctx, client, carol.Chat, "held", 20) }()
-		_, err = carol.Await(ctx, nil)
+		_, err = cloud.AwaitCall(ctx, func(c localdc.Call) bool { return c.Chat == carol.MarkedID() })
 		require.NoError(t, err)
 		cloud.Cut()
 		release()
@@ -211,11 +212,15 @@ func TestManyClientsConnectAtOnce(t *testing.T) {
 		}
 	}
 	var g errgroup.Group
-	for i := range int64(3) {
+	// Every transport that gotd speaks is understood.
+	for i, protocol := range []dcs.Protocol{transport.Abridged, transport.PaddedIntermediate, transport.Full} {
+		speak := func(o *telegram.Options) { o.Resolver = dcs.Plain(dcs.PlainOptions{Protocol: protocol}) }
 		g.Go(func() error {
-			login(t, cloud, func(ctx context.Context, client *telegram.Client) {
-				for k := range int64(20) {
-					require.NoError(t, send(ctx, client, alice.Chat, "hi", 100*i+k))
+			connect(t, cloud, speak, func(ctx context.Context, client *telegram.Client) {
+				_, err := client.Auth().Bot(ctx, localdc.DemoBotToken)
+				require.NoError(t, err)
+				for k := range 20 {
+					require.NoError(t, send(ctx, client, alice.Chat, "hi", int64(100*i+k)))
 				}
 			})
 			return nil
@@ -267,10 +272,13 @@ func TestCloseEndsWaits(t *testing.T) {
 	}()
 	require.NoError(t, cloud.Close())
 	require.ErrorIs(t, <-done, localdc.ErrClosed)
+	_, err := cloud.AwaitCall(context.Background(), func(localdc.Call) bool { return true })
+	require.ErrorIs(t, err, localdc.ErrClosed)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := cloud.AddUser("bob").Await(ctx, nil)
-	require.True(t, strings.Contains(err.Error(), "bob"))
+	_, err = newCloud(t, localdc.Options{}).AddUser("bob").Await(ctx, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, `await a message in "bob"`)
 }
 
 // neoClock makes a clock of gotd's of a virtual time.

@@ -55,7 +55,6 @@ func (c *call) post(chat *Chat, drafts ...draft) (bin.Encoder, error) {
 			c.arrive(c.session, chat, c.chats.self, m))
 		chat.inbox = append(chat.inbox, m)
 	}
-	c.notify()
 	return out, nil
 }
 
@@ -172,7 +171,6 @@ func (c *call) editMessage(r *tg.MessagesEditMessageRequest) (bin.Encoder, error
 		update = &tg.UpdateEditChannelMessage{Message: &m, Pts: pts, PtsCount: 1}
 	}
 	chat.inbox = append(chat.inbox, &m)
-	c.notify()
 	return c.changedChat(chat, update, pts), nil
 }
 

@@ -120,6 +120,7 @@ func (c *Cloud) answer(call *call, r *request) (encoded, *tgerr.Error) {
 		entry.Code, entry.Error = rpc.Code, rpc.Message
 	}
 	c.record.add(entry)
+	c.notify()
 	return out, rpc
 }
 

@@ -160,15 +160,3 @@ func (u *User) Answer(ctx context.Context, query int64) (string, error) {
 		}
 	}
 }
-
-// wait blocks until something changed.
-func (c *Cloud) wait(ctx context.Context, changed <-chan struct{}) error {
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.done:
-		return ErrClosed
-	}
-}
