@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gotd/neo"
-	"github.com/gotd/td/clock"
 	"github.com/gotd/td/session"
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/telegram/dcs"
@@ -280,9 +278,3 @@ func TestCloseEndsWaits(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, `await a message in "bob"`)
 }
-
-// neoClock makes a clock of gotd's of a virtual time.
-type neoClock struct{ *neo.Time }
-
-func (c neoClock) Timer(d time.Duration) clock.Timer   { return c.Time.Timer(d) }
-func (c neoClock) Ticker(d time.Duration) clock.Ticker { return c.Time.Ticker(d) }

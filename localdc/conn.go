@@ -33,6 +33,12 @@ type conn struct {
 	out   []func()
 }
 
+func newConn(dc *dataCentre, raw net.Conn) *conn {
+	return &conn{
+		Conn: raw, dc: dc, sessions: map[int64]*session{}, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+}
+
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.head) > 0 {

@@ -18,7 +18,7 @@ import (
 func TestLimitsAreEnforced(t *testing.T) {
 	t.Parallel()
 	now := neo.NewTime(time.Unix(1_700_000_000, 0))
-	cloud := newCloud(t, localdc.Options{Clock: neoClock{now}})
+	cloud := newCloud(t, localdc.Options{Clock: now})
 	var random int64
 	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
 		api := client.API()

@@ -93,7 +93,7 @@ func TestMessagesOfABot(t *testing.T) {
 			for _, peer := range []tg.InputPeerClass{
 				&tg.InputPeerEmpty{}, &tg.InputPeerSelf{},
 				&tg.InputPeerUser{UserID: 5}, &tg.InputPeerChat{ChatID: 5}, &tg.InputPeerChannel{ChannelID: 5},
-				&tg.InputPeerUser{UserID: cat.ID(), AccessHash: cat.AccessHash() + 1},
+				&tg.InputPeerUser{UserID: cat.ID(), AccessHash: cat.AccessHash() + 1}, &tg.InputPeerChat{ChatID: -cat.ID()},
 			} {
 				_, err := api.MessagesSendMessage(ctx, &tg.MessagesSendMessageRequest{Peer: peer, Message: "x", RandomID: 1003})
 				requireRPC(t, err, 400, "PEER_ID_INVALID")
@@ -168,6 +168,8 @@ func TestMessagesOfABot(t *testing.T) {
 			require.True(t, team.Banned(eve))
 			_, err = eve.SendTo(team, "me again")
 			require.ErrorContains(t, err, `"Eve" is banned in "team"`)
+			_, err = eve.SendTo(cloud.AddUser("Eva").Chat, "psst")
+			require.ErrorContains(t, err, "want a group or a channel")
 			ban.BannedRights = tg.ChatBannedRights{}
 			_, err = api.ChannelsEditBanned(ctx, ban)
 			require.NoError(t, err)

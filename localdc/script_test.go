@@ -22,7 +22,7 @@ func (raw) Decode(*bin.Buffer) error { return nil }
 func TestScriptAndRecord(t *testing.T) {
 	t.Parallel()
 	now := neo.NewTime(time.Unix(1_700_000_000, 0))
-	cloud := newCloud(t, localdc.Options{Clock: neoClock{now}})
+	cloud := newCloud(t, localdc.Options{Clock: now})
 	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
 		t.Run("failures to order", func(t *testing.T) {
 			alice := cloud.AddUser("alice")

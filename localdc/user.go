@@ -91,8 +91,12 @@ func (u *User) Send(text string) int {
 }
 
 // SendTo writes in a group, or posts in a channel, and returns the message's
-// id. A user whom the bot banned there gets an error.
+// id. A user whom the bot banned there gets an error, and so does a chat that is
+// private.
 func (u *User) SendTo(chat *Chat, text string) (int, error) {
+	if chat.kind == kindUser {
+		return 0, fmt.Errorf("localdc: %q is a private chat: want a group or a channel", chat.title)
+	}
 	u.cloud.mu.Lock()
 	defer u.cloud.mu.Unlock()
 	if _, ok := chat.banned[u.id]; ok {
