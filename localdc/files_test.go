@@ -142,6 +142,16 @@ func TestFilesComeBackWholeFromBothDataCentres(t *testing.T) {
 			requireRPC(t, sendFile(&tg.InputFile{ID: 1, Parts: 2, MD5Checksum: "00"}), 400, "MD5_CHECKSUM_INVALID")
 			require.NoError(t, sendFile(&tg.InputFile{ID: 1, Parts: 2}))
 			requireRPC(t, sendFile(&tg.InputFile{ID: 77, Parts: 1}), 400, "FILE_PARTS_INVALID")
+			_, err := api.UploadSaveBigFilePart(ctx, &tg.UploadSaveBigFilePartRequest{FileID: 2, FileTotalParts: 4001, Bytes: []byte("x")})
+			requireRPC(t, err, 400, "FILE_PARTS_INVALID")
+			for _, media := range []tg.InputMediaClass{
+				&tg.InputMediaEmpty{}, &tg.InputMediaDocument{ID: &tg.InputDocument{ID: 5}}, &tg.InputMediaPhoto{ID: &tg.InputPhoto{ID: 5}},
+			} {
+				_, err := api.MessagesUploadMedia(ctx, &tg.MessagesUploadMediaRequest{Peer: alice.InputPeer(), Media: media})
+				requireRPC(t, err, 400, "MEDIA_INVALID")
+			}
+			_, err = api.MessagesSendMultiMedia(ctx, &tg.MessagesSendMultiMediaRequest{Peer: alice.InputPeer()})
+			requireRPC(t, err, 400, "MULTI_MEDIA_TOO_LONG")
 
 			d := document(t, messages[0])
 			get := func(change func(*tg.InputDocumentFileLocation), offset int64, limit int) error {
@@ -158,7 +168,7 @@ func TestFilesComeBackWholeFromBothDataCentres(t *testing.T) {
 			requireRPC(t, get(func(l *tg.InputDocumentFileLocation) { l.AccessHash++ }, 0, 1024), 400, "LOCATION_INVALID")
 			requireRPC(t, get(func(l *tg.InputDocumentFileLocation) { l.FileReference = nil }, 0, 1024), 400, "FILE_REFERENCE_INVALID")
 
-			_, err := api.AuthExportAuthorization(ctx, 2)
+			_, err = api.AuthExportAuthorization(ctx, 2)
 			requireRPC(t, err, 400, "DC_ID_INVALID")
 			_, err = tg.NewClient(there).AuthImportAuthorization(ctx, &tg.AuthImportAuthorizationRequest{ID: 1000, Bytes: []byte("x")})
 			requireRPC(t, err, 400, "AUTH_BYTES_INVALID")

@@ -241,7 +241,20 @@ func TestMessagesOfABot(t *testing.T) {
 				Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: 1, Limit: 100,
 			})
 			require.NoError(t, err)
-			require.Len(t, channel.(*tg.UpdatesChannelDifference).NewMessages, 1)
+			news := channel.(*tg.UpdatesChannelDifference)
+			require.Len(t, news.NewMessages, 1)
+			channel, err = api.UpdatesGetChannelDifference(ctx, &tg.UpdatesGetChannelDifferenceRequest{
+				Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: news.Pts, Limit: 100,
+			})
+			require.NoError(t, err)
+			require.IsType(t, &tg.UpdatesChannelDifferenceEmpty{}, channel)
+			got, err := api.ChannelsGetMessages(ctx, &tg.ChannelsGetMessagesRequest{
+				Channel: inputChannel(team), ID: []tg.InputMessageClass{&tg.InputMessageID{ID: 1}, &tg.InputMessagePinned{}},
+			})
+			require.NoError(t, err)
+			page := got.(*tg.MessagesChannelMessages).Messages
+			require.Equal(t, "in the group", page[0].(*tg.Message).Message)
+			require.IsType(t, &tg.MessageEmpty{}, page[1])
 			_, err = api.UpdatesGetDifference(ctx, &tg.UpdatesGetDifferenceRequest{Pts: 1 << 20})
 			requireRPC(t, err, 400, "PERSISTENT_TIMESTAMP_INVALID")
 		})
