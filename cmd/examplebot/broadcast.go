@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gotd/td/tg"
@@ -39,7 +39,6 @@ type broadcast struct {
 	each  int    // messages to a chat
 	step  func() // called after each message, by several goroutines
 
-	failed     atomic.Int64
 	congestion samples
 	backedOff  time.Duration // in which it could have sent
 }
@@ -47,12 +46,12 @@ type broadcast struct {
 // text is the message number i of a broadcast.
 func (*broadcast) text(i int) string { return fmt.Sprintf("News, part %d", i+1) }
 
-// run sends all messages, first one to each chat, then the next. One that fails is
-// counted and does not stop the others; an error ends it early.
+// run sends all messages, first one to each chat, then the next. One that fails does
+// not stop the others; an error means that it ended early.
 func (b *broadcast) run(ctx context.Context) error {
 	var workers errgroup.Group
 	workers.SetLimit(broadcastWorkers)
-	defer func() { _ = workers.Wait() }() // they count their errors
+	defer func() { _ = workers.Wait() }() // they log their errors
 
 	for i := range b.each {
 		for _, chat := range b.chats {
@@ -63,7 +62,7 @@ func (b *broadcast) run(ctx context.Context) error {
 			workers.Go(func() error {
 				defer permit.Return()
 				if err := b.bot.send(invoke.WithPermit(ctx, permit), chat, b.text(i)); err != nil {
-					b.failed.Add(1)
+					b.bot.logger.Warn("A message of the broadcast was not sent", zap.Error(err))
 					return nil
 				}
 				b.step()

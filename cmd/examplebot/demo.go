@@ -47,7 +47,7 @@ type demoReport struct {
 	Chats      int `json:"chats"`
 	Messages   int `json:"messages"`   // of the broadcast
 	Sent       int `json:"sent"`       // of those, that stand in their chats
-	Lost       int `json:"lost"`       // of those, that do not
+	Lost       int `json:"lost"`       // of those, that do not; 0 when interrupted
 	Duplicates int `json:"duplicates"` // that stand there once too often
 	Asked      int `json:"asked"`      // messages from people
 	Answered   int `json:"answered"`   // of those, that were answered
@@ -103,7 +103,9 @@ func (d demo) run(ctx context.Context) (_ report, err error) {
 	play := &play{demo: d, cloud: cloud, bot: b}
 	err = b.run(ctx, localdc.DemoBotToken, play.run)
 	r := play.finish()
-	r.Interrupted = ctx.Err() != nil
+	if r.Interrupted = ctx.Err() != nil; !r.Interrupted {
+		r.Lost = r.Messages - r.Sent
+	}
 	r.OK = err == nil && !r.Interrupted && r.Lost == 0 && r.Duplicates == 0 && r.Answered == r.Asked && r.Floods == 0
 	switch {
 	case r.Interrupted:
@@ -183,7 +185,7 @@ func (p *play) run(ctx context.Context, self *tg.User) error {
 // measure runs the broadcast and compares its time with the least possible.
 func (p *play) measure(ctx context.Context) error {
 	r := &p.report
-	r.Congestion.Before = p.bot.client.Congestion()
+	r.Congestion.Before = rounded(p.bot.client.Congestion())
 	tokens, calls := p.bot.client.Limiter().Stats(), p.tally.now().calls
 	messages := p.cloud.Record().Total.Messages
 
@@ -199,10 +201,10 @@ func (p *play) measure(ctx context.Context) error {
 	least, limit := leastTime(tokens, made, p.dc.Limits, r.Meanwhile, p.each)
 	r.Seconds, r.LeastSeconds, r.Limit = seconds(took), seconds(least), limit
 	if least > 0 {
-		r.Ratio = took.Seconds() / least.Seconds()
+		r.Ratio = rounded(took.Seconds() / least.Seconds())
 	}
 	r.BackedOffSeconds = seconds(p.broadcast.backedOff)
-	r.Congestion.Mean, r.Congestion.Highest = p.broadcast.congestion.mean(), p.broadcast.congestion.highest
+	r.Congestion.Mean, r.Congestion.Highest = rounded(p.broadcast.congestion.mean()), rounded(p.broadcast.congestion.highest)
 	return err
 }
 
@@ -221,11 +223,10 @@ func (p *play) finish() demoReport {
 			r.Duplicates += max(n-1, 0)
 		}
 	}
-	r.Lost = r.Messages - r.Sent
 	r.Asked, r.Answered = p.talk.asked, p.talk.answered
 	r.LongestAnswerSeconds = seconds(p.talk.longest)
 	r.Floods = len(p.cloud.Record().Floods())
-	r.Congestion.After = p.bot.client.Congestion()
+	r.Congestion.After = rounded(p.bot.client.Congestion())
 	r.traffic = p.bot.traffic(p.tally.now())
 	return r
 }
@@ -234,9 +235,9 @@ func (r demoReport) text(w io.Writer) {
 	if r.Interrupted {
 		fmt.Fprintln(w, "\nInterrupted. Until then:")
 	}
-	fmt.Fprintf(w, "sent         %d of %d messages to %d chats, %d lost, %d twice\n", r.Sent, r.Messages, r.Chats, r.Lost, r.Duplicates)
+	fmt.Fprintf(w, "\nsent         %d of %d messages to %d chats, %d lost, %d twice\n", r.Sent, r.Messages, r.Chats, r.Lost, r.Duplicates)
 	fmt.Fprintf(w, "answered     %d of %d messages from people, the slowest in %.3f s\n", r.Answered, r.Asked, r.LongestAnswerSeconds)
-	fmt.Fprintf(w, "floods       %d, by the data centre's record\n", r.Floods)
+	fmt.Fprintf(w, "floods       %d, by the data centre's record; the client saw %d\n", r.Floods, r.ClientFloods)
 	if r.LeastSeconds > 0 {
 		fmt.Fprintf(w, "time         %.3f s for %d messages, answers included; the least possible is %.3f s: %.4f of it\n",
 			r.Seconds, r.Meanwhile, r.LeastSeconds, r.Ratio)

@@ -45,12 +45,13 @@ Examples:
   examplebot --config bot.yaml --http 127.0.0.1:9090
   examplebot classify messages.sendMessage upload.getFile
 
-Ends with 0 if all went well, 1 if something failed, was lost or was flooded, 2 for a mistake in arguments or configuration, and 130 for a demonstration that a signal cut short. A second signal kills. Flags may be written with one dash, too.`
+Ends with 0 if all went well (for the bot on Telegram, Ctrl-C is an end like that), 1 if something failed, was lost or was flooded, 2 for a mistake in arguments or configuration, and 130 for a demonstration that a signal cut short. A second signal kills. Flags may be written with one dash, too.`
 
 // cli is what the command line may say.
 type cli struct {
+	runFlags `embed:""`
 	Version  kong.VersionFlag `help:"Print the version and end."`
-	Run      runCommand       `cmd:"" default:"withargs" help:"Run the bot, or the demonstration if there is no account (default)."`
+	Run      runCommand       `cmd:"" default:"1" help:"Run the bot, or the demonstration if there is no account (default)."`
 	Classify classifyCommand  `cmd:"" help:"Tell what Weir charges functions of Telegram's API to."`
 }
 
@@ -89,7 +90,7 @@ func (p process) run(ctx context.Context) int {
 		return p.fail(usageError{fmt.Errorf("%w; see examplebot --help", err)})
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return p.fail(command.Run(p))
+	return p.fail(command.Run(p, flags.runFlags))
 }
 
 // fail prints an error, if there is one, and returns the exit code for it.

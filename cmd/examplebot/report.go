@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -102,13 +103,17 @@ type traffic struct {
 }
 
 func (b *bot) traffic(c counts) traffic {
+	available := b.client.Available()
+	for category, tokens := range available {
+		available[category] = rounded(tokens)
+	}
 	return traffic{
 		Calls:              c.calls[classify.Global],
 		ClientFloods:       c.floods,
 		Waits:              c.waits,
 		WaitedSeconds:      seconds(c.waited),
 		LongestWaitSeconds: seconds(c.longest),
-		TokensLeft:         b.client.Available(),
+		TokensLeft:         available,
 		TypingSent:         b.count.typing.Load(),
 		TypingSkipped:      b.count.busyTyping.Load() + b.count.noRoom.Load(),
 		TypingBusy:         b.count.busyTyping.Load(),
@@ -128,3 +133,5 @@ func (t traffic) text(w io.Writer) {
 
 // seconds is d for a report: more than milliseconds nobody wants to read.
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func rounded(v float64) float64 { return math.Round(v*10000) / 10000 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,9 +54,12 @@ func serve(addr string, metrics prometheus.Collector, healthy func() bool) (*ser
 // people to ask for.
 func checkAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
 	switch {
-	case err != nil || port == "":
-		return fmt.Errorf("--http: %q is not host:port: write for example 127.0.0.1:9090", addr)
+	case err != nil:
+		return fmt.Errorf("--http: %q is not host:port, with a port up to 65535: write for example 127.0.0.1:9090", addr)
 	case host == "":
 		return fmt.Errorf("--http: %q names no host: write 127.0.0.1:%s for this machine alone", addr, port)
 	}

@@ -54,11 +54,10 @@ func sleepThreshold(t config.Threshold) flood.Threshold {
 // newLogger logs for people, to w.
 func newLogger(w io.Writer, level string) (*zap.Logger, error) {
 	at, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("log level: %w", err)
+	if err != nil || at > zapcore.ErrorLevel {
+		return nil, fmt.Errorf("--log-level: %q is no level: want debug, info, warn or error", level)
 	}
 	encoding := zap.NewDevelopmentEncoderConfig()
 	encoding.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
-	encoding.CallerKey = ""
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), at)), nil
 }
