@@ -8,7 +8,8 @@ const maxStreak = 7
 // Passed notes that the call came through: any answer that is not a flood. What
 // it proves open is open at once: a call that went first lets the others go, and
 // a call that was sent after the flood which led to a wider scope takes the
-// widening back.
+// widening back. In slow mode a message proves that the next one has to wait, so
+// there the others go on one by one.
 func (b *Book) Passed(pass Pass) {
 	if b.size.Load() == 0 {
 		return
@@ -20,23 +21,22 @@ func (b *Book) Passed(pass Pass) {
 			b.through[k] = pass.seq
 		}
 	}
-	ks, n := pass.call.keys()
-	var now time.Time
-	for _, k := range ks[:n] {
-		r := b.records[k]
-		if r == nil || pass.seq < r.since {
-			continue // what was sent before the flood says nothing about it
-		}
-		if now.IsZero() {
-			now = b.clock.Now()
-		}
-		if r.inferred || r.left(now) <= 0 {
-			b.drop(r)
+	rs, n := b.find(pass.call)
+	if n == 0 {
+		return
+	}
+	now := b.clock.Now()
+	for _, r := range rs[:n] {
+		switch {
+		case pass.seq < r.since: // sent before the flood: says nothing about it
+		case r.kind == SlowMode && r.waiting > 0:
+		case r.inferred || r.left(now) <= 0:
+			delete(b.records, r.key)
+			b.wake(r.key)
 		}
 	}
-	if !now.IsZero() {
-		b.sweep(now)
-	}
+	b.leave(pass)
+	b.sweep(now)
 }
 
 // Left notes that the call ended without an answer: it was cancelled, its
@@ -56,11 +56,11 @@ func (b *Book) leave(pass Pass) {
 	if pass.probe == 0 {
 		return
 	}
-	ks, n := pass.call.keys()
-	for _, k := range ks[:n] {
-		if r := b.records[k]; r != nil && r.probe == pass.probe {
+	rs, n := b.find(pass.call)
+	for _, r := range rs[:n] {
+		if r.probe == pass.probe {
 			r.probe = 0
-			b.wake(k)
+			b.wake(r.key)
 		}
 	}
 }
@@ -80,6 +80,7 @@ func (b *Book) Flooded(pass Pass, n Notice) Record {
 	}
 
 	now := b.clock.Now()
+	b.sweep(now) // a flood that is over is not continued by this one
 	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, until: now.Add(n.Wait)}
 	targets := b.reach(f)
 	if n.Unnumbered {
@@ -127,8 +128,11 @@ func (b *Book) streak(targets []target, sent uint64) int {
 func (b *Book) note(f arrival, t target) Record {
 	r := b.records[t.key]
 	if r == nil {
-		r = &record{key: t.key, hits: t.hits, why: t.why}
+		r = &record{key: t.key}
 		b.records[t.key] = r
+	}
+	if t.widens {
+		r.hits, r.why = t.hits, t.why
 	}
 	r.hits++
 	r.streak = f.streak
@@ -150,7 +154,7 @@ func (b *Book) note(f arrival, t target) Record {
 	b.wake(r.key)
 
 	pub := r.public()
-	pub.News = news || t.widens
+	pub.News = news
 	pub.Widened = t.widens
 	return pub
 }

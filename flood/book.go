@@ -45,6 +45,7 @@ type Book struct {
 
 	mu      sync.Mutex
 	records map[key]*record
+	classes [6]int         // records by key.class
 	sweepAt time.Time      // when to look again for what is over
 	through map[key]uint64 // by method and by account: the latest seq at which a call was sent that came through
 	waiters *list.List     // of *waiter, in the order of arrival
@@ -129,11 +130,15 @@ func (b *Book) AccountUntil(dc int, reads bool) time.Time {
 	return r.until
 }
 
-// covering returns the records that hold the call back: the first n of rs.
-func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
+// find returns the records that cover the call, standing or not: the first n of rs.
+func (b *Book) find(c Call) (rs [6]*record, n int) {
 	ks, m := c.keys()
 	for _, k := range ks[:m] {
-		if r := b.records[k]; r != nil && r.stands(now) {
+		// Most floods are of one class: five lookups in six are spared.
+		if b.classes[k.class()] == 0 {
+			continue
+		}
+		if r := b.records[k]; r != nil {
 			rs[n] = r
 			n++
 		}
@@ -141,18 +146,27 @@ func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
 	return rs, n
 }
 
-// drop removes a record and lets go whom it held.
-func (b *Book) drop(r *record) {
-	delete(b.records, r.key)
-	b.wake(r.key)
+// covering returns those that hold the call back.
+func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
+	all, m := b.find(c)
+	for _, r := range all[:m] {
+		if r.stands(now) {
+			rs[n] = r
+			n++
+		}
+	}
+	return rs, n
 }
 
 // sweep removes what is over. It has to run at the end of whatever changes the
 // set of records.
 func (b *Book) sweep(now time.Time) {
+	b.classes = [6]int{}
 	for k, r := range b.records {
 		if r.dead(now) {
 			delete(b.records, k)
+		} else {
+			b.classes[k.class()]++
 		}
 	}
 	if len(b.records) == 0 {

@@ -92,7 +92,10 @@ func TestAWaitIsServedOnceAndNotAgainLongAfter(t *testing.T) {
 func TestAFloodThatNobodyWaitedForEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})
-		flooded(t, b, send(1), "FLOOD_WAIT_5")
+		inFlight := sent(t, b, send(1))
+		require.Equal(t, 1, flooded(t, b, send(1), "FLOOD_WAIT_5").Hits)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, b.Flooded(inFlight, notice(t, "FLOOD_WAIT_5")).Hits, "another flood, not the same")
 		require.Len(t, b.Snapshot(), 1)
 		time.Sleep(5 * time.Second)
 		require.Empty(t, b.Snapshot())
@@ -141,6 +144,45 @@ func TestSlowModeHoldsOnlyWhatSendsToItsChat(t *testing.T) {
 		flooded(t, b, send(0), "SLOWMODE_WAIT_3600")
 		held(t, b, send(0))
 		sent(t, b, send(3))
+	})
+}
+
+func TestMessagesToASlowChatGoOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		var (
+			wg      sync.WaitGroup
+			mu      sync.Mutex
+			next    time.Time // when the chat takes the next message
+			refused int
+		)
+		for range 5 {
+			wg.Go(func() {
+				for {
+					p := enter(t, b, send(1))
+					b.Sent(&p)
+					time.Sleep(50 * time.Millisecond)
+					mu.Lock()
+					left := time.Until(next)
+					if left <= 0 {
+						next = time.Now().Add(30 * time.Second)
+					} else {
+						refused++
+					}
+					mu.Unlock()
+					if left <= 0 {
+						b.Passed(p)
+						return
+					}
+					b.Flooded(p, flood.Notice{Kind: flood.SlowMode, Wait: left})
+				}
+			})
+		}
+		start := time.Now()
+		wg.Wait()
+		require.Equal(t, 7, refused, "the four sent at first, then one for each message")
+		require.Less(t, time.Since(start), 125*time.Second)
+		require.Empty(t, b.Snapshot())
 	})
 }
 
@@ -416,6 +458,7 @@ func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 
 		call.Inside = true
 		inner := sent(t, b, call)
+		flooded(t, b, send(1), "FLOOD_WAIT_1") // that concerns it not
 		require.False(t, b.Covered(call, inner))
 		b.Flooded(inner, notice(t, "FLOOD_WAIT_5"))
 		require.True(t, b.Covered(outer.Call(), outer), "flooded again: no longer first")

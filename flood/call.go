@@ -70,6 +70,15 @@ type key struct {
 	reads  bool // for the account
 }
 
+// class numbers scope and fixed together, from 0 to 5.
+func (k key) class() int {
+	class := int(k.scope - Chat)
+	if k.fixed {
+		class += 3
+	}
+	return class
+}
+
 func (k key) covers(c Call) bool {
 	if k.dc != c.DC {
 		return false

@@ -41,7 +41,8 @@
 //
 // When calls have waited for a deadline, one goes first. The others follow when it
 // came through; were they all let go at once, a limit that still holds would refuse
-// them all at once. A flood for which nobody waits ends silently.
+// them all at once. In slow mode they follow one by one, as it allows no more. A
+// flood for which nobody waits ends silently.
 //
 // # Patience
 //

@@ -48,11 +48,8 @@ type waiter struct {
 // A done ctx ends the wait at once, with the context's error wrapped. A call that
 // was refused or gave up has changed nothing.
 func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
-	if err := ctx.Err(); err != nil {
-		return Pass{}, fmt.Errorf("enter %v: %w", call, err)
-	}
 	// In this order, see Flooded.
-	if seq := b.seq.Load(); b.size.Load() == 0 {
+	if seq := b.seq.Load(); b.size.Load() == 0 && ctx.Err() == nil {
 		return Pass{call: call, seq: seq}, nil
 	}
 	return b.enter(ctx, call, min(limit, math.MaxInt64-grace))

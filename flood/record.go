@@ -1,8 +1,6 @@
 package flood
 
-import (
-	"time"
-)
+import "time"
 
 // Record is a flood as it stands.
 type Record struct {
@@ -28,11 +26,11 @@ type Record struct {
 // record is the state behind a Record. The mutex of the book guards it.
 type record struct {
 	key
-	owner    Call // the call whose flood set until, for the snapshot
+	owner    Call // the call whose flood set until
 	kind     Kind
 	until    time.Time
 	wait     time.Duration // until, reckoned from the flood that set it
-	since    uint64        // number of the flood that until rests on; of the earliest one if there are several
+	since    uint64        // number of the flood that set until; where two made the scope wider, of the earlier
 	inferred bool          // the scope was widened, by evidence that a call let through can still refute
 	why      string
 	hits     int

@@ -10,11 +10,11 @@ type target struct {
 	key      key
 	inferred bool
 
-	// What follows is about a record that this flood makes wider than the
-	// evidence for it.
+	// widens: this flood makes the scope wider, together with an earlier one that
+	// the rest is about.
 	widens bool
-	until  time.Time // the latest deadline among the evidence
-	since  uint64    // the earliest flood among it
+	until  time.Time
+	since  uint64
 	hits   int
 	why    string
 }
@@ -28,13 +28,13 @@ func (b *Book) reach(f arrival) []target {
 		return []target{{key: c.fixedKey(f.kind)}}
 	}
 	var ts []target
-	if c.Chat != 0 {
-		ts = append(ts, target{key: c.chatKey()})
-	}
 	if c.Chat == 0 {
 		ts = append(ts, target{key: c.methodKey()})
-	} else if t, ok := b.widen(f, c.methodKey()); ok {
-		ts = append(ts, t)
+	} else {
+		ts = append(ts, target{key: c.chatKey()})
+		if t, ok := b.widen(f, c.methodKey()); ok {
+			ts = append(ts, t)
+		}
 	}
 	if t, ok := b.widen(f, c.accountKey()); ok {
 		ts = append(ts, t)
@@ -51,17 +51,9 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 		return t, true
 	}
 	for _, r := range b.records {
-		if !r.testifies(f, k) || b.through[k] >= r.since {
-			continue
+		if r.testifies(f, k) && b.through[k] < r.since && r.until.After(t.until) {
+			t.widens, t.until, t.since, t.hits, t.why = true, r.until, r.since, r.hits, r.with(f.call)
 		}
-		if !t.widens || r.since < t.since {
-			t.since, t.why = r.since, r.with(f.call)
-		}
-		if r.until.After(t.until) {
-			t.until = r.until
-		}
-		t.hits += r.hits
-		t.widens = true
 	}
 	return t, t.widens
 }

@@ -181,5 +181,22 @@ func TestABusyWorkerIsNotTheMethodsFault(t *testing.T) {
 			require.Equal(t, flood.Chat, r.Scope)
 		}
 		sent(t, b, send(6))
+
+		// Nor is it evidence for a flood that comes after.
+		require.Equal(t, flood.Chat, flooded(t, b, send(6), "FLOOD_WAIT_30").Scope)
+	})
+}
+
+func TestAFloodOfTheMethodItselfIsNotTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		racing, inFlight := sent(t, b, send(1)), sent(t, b, send(2))
+		flooded(t, b, send(0), "FLOOD_WAIT_30")
+		r := b.Flooded(inFlight, notice(t, "FLOOD_WAIT_40"))
+		require.Equal(t, flood.Method, r.Scope)
+		require.False(t, r.Widened)
+		b.Sent(&racing) // past the last look, before the flood was known
+		b.Passed(racing)
+		require.Equal(t, 40*time.Second, held(t, b, send(0)).Wait)
 	})
 }

@@ -1,0 +1,99 @@
+package weir
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// prelude is what the snippets of the README that are no whole program stand in.
+const prelude = `package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/client"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/localdc"
+	"github.com/weirtg/weir/metrics"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+var (
+	_ = errors.New
+	_ = log.Print
+	_ = os.Getenv
+	_ = time.Now
+	_ = prometheus.MustRegister
+	_ telegram.Options
+	_ tg.Client
+	_ classify.Category
+	_ flood.Threshold
+	_ = invoke.New
+	_ localdc.Options
+	_ = metrics.New
+	_ ratelimit.Change
+)
+
+func greet(ctx context.Context, user tg.InputPeerClass) error { return nil }
+
+func snippet(ctx context.Context, c *client.Client, users []tg.InputPeerClass, peer tg.InputPeerClass) error {
+%s
+	return nil
+}
+
+func main() {}
+`
+
+func TestREADMECompiles(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	root, err := os.Getwd()
+	require.NoError(t, err)
+
+	// The snippets are laid over the module as packages that are not there.
+	tmp := t.TempDir()
+	overlay := map[string]string{}
+	packages := []string{}
+	for i, block := range strings.Split(string(readme), "```go\n")[1:] {
+		code, _, ended := strings.Cut(block, "```")
+		require.True(t, ended)
+		if !strings.HasPrefix(code, "package ") {
+			code = strings.ReplaceAll(code, "options := ", "_ = ") // shown, not used
+			code = fmt.Sprintf(prelude, code)
+		}
+		file := filepath.Join(tmp, fmt.Sprintf("snippet%d.go", i))
+		require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
+		name := fmt.Sprintf("readme_snippet%d", i)
+		overlay[filepath.Join(root, name, "main.go")] = file
+		packages = append(packages, "./"+name)
+	}
+	require.NotEmpty(t, packages)
+	replace, err := json.Marshal(map[string]any{"Replace": overlay})
+	require.NoError(t, err)
+	overlayFile := filepath.Join(tmp, "overlay.json")
+	require.NoError(t, os.WriteFile(overlayFile, replace, 0o600))
+
+	// Only compiled: to link as many programs would take longer and show no more.
+	cmd := exec.Command("go", append([]string{"list", "-e", "-export", "-overlay", overlayFile, "-f", "{{with .Error}}{{.}}{{end}}"}, packages...)...)
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(output))
+	require.Empty(t, strings.TrimSpace(string(output)))
+}
