@@ -70,7 +70,8 @@ func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[class
 	var least float64
 	limit := "none"
 	consider := func(name string, n int, tokens, rate float64) {
-		if missing := float64(n) - tokens; missing > 0 && missing/rate > least {
+		missing := float64(n) - tokens
+		if rate > 0 && missing/rate > least { // a data centre without a limit has rate 0
 			least, limit = missing/rate, name
 		}
 	}
