@@ -57,12 +57,16 @@ func (a account) run(ctx context.Context) (report, error) {
 		<-ctx.Done()
 		return nil
 	})
+	err = errors.Join(err, stop())
+	if err != nil && !b.loggedIn.Load() {
+		return nil, err // there is nothing to report
+	}
 	return accountReport{
 		Seconds:    seconds(time.Since(start)),
 		Answered:   b.count.answered.Load(),
 		Unanswered: b.count.unanswered.Load(),
 		traffic:    b.traffic(a.tally.now()),
-	}, errors.Join(err, stop())
+	}, err
 }
 
 // checkSession refuses a session that cannot be read or kept, before a login is spent

@@ -145,64 +145,6 @@ func (b *bot) catchUp(ctx context.Context) {
 	}
 }
 
-// group is a WaitGroup that can be told to take no more.
-type group struct {
-	mu    sync.Mutex
-	ended bool
-	wg    sync.WaitGroup
-}
-
-// start runs f, unless the group has ended.
-func (g *group) start(f func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.ended {
-		g.wg.Go(f)
-	}
-}
-
-// end takes no more and waits for those that run.
-func (g *group) end() {
-	g.mu.Lock()
-	g.ended = true
-	g.mu.Unlock()
-	g.wg.Wait()
-}
-
-// login logs in, unless the session is: a login at each start is itself limited.
-func (b *bot) login(ctx context.Context, token string) (*tg.User, error) {
-	status, err := b.client.Auth().Status(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("log in: %w", err)
-	}
-	if status.Authorized {
-		return status.User, nil
-	}
-	if _, err = b.client.Auth().Bot(ctx, token); err != nil {
-		return nil, loginError(err)
-	}
-	self, err := b.client.Self(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("log in: %w", err)
-	}
-	return self, nil
-}
-
-// loginError says what to do about a login that was refused.
-func loginError(err error) error {
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		return fmt.Errorf("log in: Telegram wants %v to pass before this bot logs in again, until %s. Do not start it before that, and keep its session file: with it, no login is needed: %w",
-			wait.Wait.Round(time.Second), wait.Until.Format(time.DateTime), err)
-	}
-	switch {
-	case tgerr.Is(err, "ACCESS_TOKEN_INVALID", "ACCESS_TOKEN_EXPIRED"):
-		return fmt.Errorf("log in: Telegram refuses the bot token: ask @BotFather for the one in force: %w", err)
-	case tgerr.Is(err, "API_ID_INVALID"):
-		return fmt.Errorf("log in: the app id and the app hash do not belong together: see my.telegram.org/apps: %w", err)
-	}
-	return fmt.Errorf("log in: %w", err)
-}
-
 // onMessage looks at a message and leaves. All updates pass one goroutine of the
 // manager's, so a handler that waited for its turn to send would hold up those of
 // everybody else. The answers queue in the limiter instead, which lets them through
@@ -225,7 +167,7 @@ func (b *bot) onMessage(ctx context.Context, e tg.Entities, message tg.MessageCl
 		if err := b.send(ctx, to, text); err != nil {
 			b.count.unanswered.Add(1)
 			if ctx.Err() == nil {
-				b.logger.Error("A message was not answered", zap.Error(err))
+				b.logger.Error("A message was not answered", why(err))
 			}
 			return
 		}
@@ -283,14 +225,18 @@ func (b *bot) typing(ctx context.Context, to tg.InputPeerClass) {
 		Peer: to, Action: &tg.SendMessageTypingAction{},
 	})
 	if err != nil {
-		b.logger.Debug("A typing notice was not sent", zap.Error(err))
+		b.logger.Debug("A typing notice was not sent", why(err))
 		return
 	}
 	b.count.typing.Add(1)
 }
 
-// sendAttempts is how often a message is sent when connections break under it.
-const sendAttempts = 5
+// A connection that broke is back in a moment, or in some seconds. sendPause is how
+// long to wait before a message is sent again, twice as long each time.
+const (
+	sendAttempts = 8
+	sendPause    = 50 * time.Millisecond
+)
 
 // send sends a text, and no more than once: when a connection breaks, nobody knows
 // whether the message is there, but with the same random id Telegram takes it only
@@ -301,6 +247,7 @@ func (b *bot) send(ctx context.Context, to tg.InputPeerClass, text string) error
 		return fmt.Errorf("random id: %w", err)
 	}
 	request := &tg.MessagesSendMessageRequest{Peer: to, Message: text, RandomID: id}
+	pause := sendPause
 	for attempt := 1; ; attempt++ {
 		_, err = b.client.API().MessagesSendMessage(ctx, request)
 		switch {
@@ -309,7 +256,13 @@ func (b *bot) send(ctx context.Context, to tg.InputPeerClass, text string) error
 		case attempt == sendAttempts || !broken(ctx, err):
 			return err
 		}
-		b.logger.Info("Connection broke, sending again", zap.Error(err))
+		b.logger.Info("The connection broke, sending again", why(err))
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
 
@@ -320,3 +273,6 @@ func broken(ctx context.Context, err error) bool {
 	return !answered && ctx.Err() == nil &&
 		!errors.Is(err, flood.ErrGivenUp) && !errors.Is(err, invoke.ErrClosed)
 }
+
+// why is an error for the log, in one line: zap.Error adds the stack to those of gotd.
+func why(err error) zap.Field { return zap.String("error", err.Error()) }

@@ -50,7 +50,7 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	require.Equal(t, r.Meanwhile, 60+r.Asked-9)
 	require.Equal(t, "client message 50/s burst 20", r.Limit)
 	require.GreaterOrEqual(t, r.Ratio, 1.0)
-	require.Less(t, r.Ratio, 1.5, "the machine may be busy")
+	require.Less(t, r.Ratio, 2.0, "the machine may be busy")
 	require.Positive(t, r.TypingSent)
 	require.Positive(t, r.TypingSkipped, "there were none during the broadcast")
 	require.Greater(t, r.Congestion.Mean, 0.5)
@@ -90,7 +90,9 @@ func TestReportAsJSON(t *testing.T) {
 func TestFloodIsReportedAndFails(t *testing.T) {
 	var p program
 	d := smallDemo(t, &p, runFlags{})
-	d.dc.Limits.Account = localdc.Rate{PerSecond: 20, Burst: 20} // less than the client keeps to
+	d.dc.Limits.Account = localdc.Rate{PerSecond: 20, Burst: 10} // less than the client keeps to
+	d.dc.Limits.Lengthen = -1                                    // the test is short
+	d.people, d.each = d.people[:1], 1
 	result, err := d.run(t.Context())
 	require.ErrorIs(t, err, errReported)
 	r := result.(demoReport)
