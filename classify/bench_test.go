@@ -35,6 +35,22 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkCallOfEveryFunction takes the functions of the layer in turn, so
+// that neither the processor nor the runtime's caches of type switches are warm:
+// the cost of a function that a program hardly ever calls.
+func BenchmarkCallOfEveryFunction(b *testing.B) {
+	c, err := New(Options{})
+	require.NoError(b, err)
+	var reqs []bin.Encoder
+	for _, req := range functions() {
+		reqs = append(reqs, req)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		c.Call(reqs[i%len(reqs)])
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

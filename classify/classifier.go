@@ -18,25 +18,29 @@ type Options struct {
 	Methods map[string]Category
 
 	// Func, if not nil, is asked first, for every request, with the innermost
-	// function, which it must not change or keep. It returns a category and true, or false to
-	// leave the request to Methods and the rules. So does a category that no
-	// call can have: Global, the zero value, or none of the constants.
+	// function, which it must not change or keep. It returns a category and
+	// true, or false to leave the request to Methods and the rules. So does a
+	// category that no call can have: Global, the zero value, or none of the
+	// constants.
 	//
 	// It runs on the goroutine that makes the call and has to be quick and safe
-	// for concurrent use. A panic in it goes through to that goroutine: it
-	// is the program's own, and hiding it would only send the call under a category that nobody chose.
+	// for concurrent use. A panic in it goes through to that goroutine: it is
+	// the program's own, and hiding it would only send the call under a
+	// category that nobody chose.
 	Func func(req bin.Encoder) (Category, bool)
 }
 
-// Call is what there is to know about one call before it is sent.
+// Call is what there is to know about one call before it is sent. Its fields
+// stand in this order because it then is small enough to travel in registers.
 type Call struct {
 	// Method is the TL name of the innermost function, such as
-	// "messages.sendMessage", with no #id. It is "" for a request that does not tell it.
+	// "messages.sendMessage", with no #id. It is "" for a request that does not
+	// tell it.
 	Method string
-	// Category is the kind of work, never Global and never zero.
-	Category Category
 	// Peer is the chat that the call acts on, 0 if there is none.
 	Peer Peer
+	// Category is the kind of work, never Global and never zero.
+	Category Category
 	// Part says that the call moves a later part of a file, that is, with
 	// file_part or offset above 0. A transfer is one piece of work, and its
 	// first part stands for it.
@@ -44,21 +48,22 @@ type Call struct {
 }
 
 // unnamed is the category of a request that tells neither a TL id nor a TL
-// name. It is not the most generous of the categories, because nobody knows what such
-// a request does, nor so narrow that it would stall.
+// name. It is not the most generous of the categories, because nobody knows
+// what such a request does, nor so narrow that it would stall.
 const unnamed = Message
 
 // Classifier judges requests. It does not change after [New] and is safe for
 // concurrent use.
 type Classifier struct {
 	layer *layer
-	byID  map[uint32]entry
+	byID  *index
 	ask   func(bin.Encoder) (Category, bool)
 }
 
 // New returns a classifier. It fails when opts.Methods names what is not a
-// function, names a wrapper, or gives a category that a call can't have; the error tells all
-// of them at once, and for an unknown name the one that is most like it.
+// function, names a wrapper, or gives a category that a call can't have; the
+// error tells all of them at once, and for an unknown name the one that is most
+// like it.
 //
 // The first call in a process takes some milliseconds to index the layer;
 // later ones take next to nothing.
@@ -68,7 +73,8 @@ func New(opts Options) (*Classifier, error) {
 	if len(opts.Methods) == 0 {
 		return c, nil
 	}
-	c.byID = maps.Clone(l.byID)
+	own := *l.byID
+	c.byID = &own
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(opts.Methods)) {
 		category := opts.Methods[name]
@@ -77,7 +83,7 @@ func New(opts Options) (*Classifier, error) {
 		case !known:
 			errs = append(errs, fmt.Errorf("override of %q: no such TL function, did you mean %q?", name, Nearest(name)))
 			continue
-		case isWrapper(name):
+		case l.byID.get(id).wrapper:
 			errs = append(errs, fmt.Errorf("override of %q: it wraps another function, name that one", name))
 			continue
 		case !ofCall(category):
@@ -85,9 +91,7 @@ func New(opts Options) (*Classifier, error) {
 				name, category, Categories()[:Account]))
 			continue
 		}
-		e := c.byID[id]
-		e.category = category
-		c.byID[id] = e
+		c.byID.get(id).category = category
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -102,12 +106,17 @@ func ofCall(c Category) bool {
 
 // Call judges a request by its innermost function. It does not block, change
 // the request or keep it. The category is that of Options.Func, else of
-// Options.Methods, else of the rules; for a request that gotd's layer does not have,
-// the rules go by its TypeName. A request that is nil, or has no name, is a
-// Message with no method.
+// Options.Methods, else of the rules; for a request that gotd's layer does not
+// have, the rules go by its TypeName. A request that is nil, or has no name, is
+// a Message with no method.
 func (c *Classifier) Call(req bin.Encoder) Call {
-	req = Unwrap(req)
-	e := c.entry(req)
+	e := c.known(req)
+	if e == nil || e.wrapper {
+		req = Unwrap(req)
+		if e = c.known(req); e == nil {
+			e = c.stranger(req)
+		}
+	}
 	call := Call{Method: e.name, Category: e.category, Peer: peerOf(req)}
 	if e.transfer {
 		call.Part = laterPart(req)
@@ -122,27 +131,34 @@ func (c *Classifier) Call(req bin.Encoder) Call {
 
 // Name returns the category of a function by its TL name: that of
 // Options.Methods, else of the rules, which answer for any name, be there such
-// a function or not ([Known] tells). Options.Func has no say, for there is no request.
+// a function or not ([Known] tells). Options.Func has no say, for there is no
+// request.
 func (c *Classifier) Name(method string) Category {
 	if id, ok := c.layer.idByName[method]; ok {
-		return c.byID[id].category
+		return c.byID.get(id).category
 	}
 	return c.layer.rules.category(method)
 }
 
-func (c *Classifier) entry(req bin.Encoder) entry {
-	if r, ok := req.(interface{ TypeID() uint32 }); ok {
-		if e, ok := c.byID[r.TypeID()]; ok {
-			return e
-		}
+// known returns the entry of a request of gotd's layer, nil for any other.
+func (c *Classifier) known(req bin.Encoder) *entry {
+	r, ok := req.(interface{ TypeID() uint32 })
+	if !ok {
+		return nil
 	}
-	if r, ok := req.(interface{ TypeName() string }); ok {
-		// Another layer's function, or the program's own.
-		e := c.layer.entry(r.TypeName())
-		e.category = c.Name(e.name)
-		return e
+	return c.byID.get(r.TypeID())
+}
+
+// stranger returns an entry for a request of another layer, or the program's
+// own.
+func (c *Classifier) stranger(req bin.Encoder) *entry {
+	r, ok := req.(interface{ TypeName() string })
+	if !ok {
+		return &entry{category: unnamed}
 	}
-	return entry{category: unnamed}
+	e := c.layer.entry(r.TypeName())
+	e.category = c.Name(e.name)
+	return &e
 }
 
 // laterPart reports whether req moves a part of a file that is not its first.

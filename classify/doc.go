@@ -13,8 +13,8 @@
 // is the namespace "messages", the verb "get" and the words "sticker" and
 // "set". The verb decides first, so getStickerSet sets nothing and
 // getPinnedDialogs pins nothing. The rules, one a line and in order, are in
-// rules.go. A function that Telegram adds after this was written is classified by the same
-// rules; none has to be listed.
+// rules.go. A function that Telegram adds after this was written is classified
+// by the same rules; none has to be listed.
 //
 // [Options] lets a program disagree, by name or by looking at the request.
 //
@@ -22,12 +22,15 @@
 //
 // Every request gets a valid category, also a nil one, one that gotd does not
 // know, and one that wraps itself. Judging a request of gotd's layer allocates
-// nothing and takes tens of nanoseconds. A [Classifier] does not change after
-// [New] and serves any number of goroutines.
+// nothing. It takes some tens of nanoseconds for the functions that a program
+// calls all the time, and some hundreds for one that it hardly ever calls: Go's
+// runtime remembers only slowly which getters a type has. A [Classifier] does
+// not change after [New] and serves any number of goroutines.
 //
 // # What it does not do
 //
-// It knows nothing of time, rates or errors, and it never changes a request.
-// It goes by names and peers, not by content: messages.editMessage is a
-// message even when the edit replaces the photo. Options.Func is for those who need more.
+// It knows nothing of time, rates or errors, and it never changes a request. It
+// goes by names and peers, not by content: messages.editMessage is a message
+// even when the edit replaces the photo. Options.Func is for those who need
+// more.
 package classify

@@ -37,7 +37,8 @@ func functions() map[string]bin.Object {
 }
 
 // The golden file says what each function of the layer is. After a change of
-// the rules or of gotd, run "go test ./classify -update" and read the diff.
+// the rules or of gotd, run "go test ./classify -run Golden -update" and read
+// the diff. The package embeds the file, so other tests see it on the next run.
 func TestGolden(t *testing.T) {
 	rules := newRules()
 	got := make(map[string]string)
@@ -49,7 +50,7 @@ func TestGolden(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			fmt.Fprintf(&b, "%s\t%s\n", name, got[name])
 		}
-		require.NoError(t, os.WriteFile(goldenFile, []byte(b.String()), 0o600))
+		require.NoError(t, os.WriteFile(goldenFile, []byte(b.String()), 0o644))
 	}
 
 	file, err := os.ReadFile(goldenFile)
@@ -71,7 +72,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Log(`if that is right, run "go test ./classify -update" and read the diff`)
+		t.Log(`if that is right, run "go test ./classify -run Golden -update" and read the diff`)
 	}
 }
 

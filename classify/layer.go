@@ -10,8 +10,9 @@ import (
 )
 
 // methodsFile names every function of the layer, one a line, each followed by
-// its category. A person reads it when the layer changes, and a test writes it from gotd's
-// types. The names alone are used here; the categories come from the rules.
+// its category. A person reads it when the layer changes, and a test writes it
+// from gotd's types. The names alone are used here; the categories come from
+// the rules.
 //
 // gotd's registry of names does not tell functions from types, and its registry
 // of constructors, which does, makes the linker keep every type of the layer:
@@ -20,18 +21,11 @@ import (
 //go:embed testdata/methods.golden
 var methodsFile string
 
-// entry is what is known of a function before it is called.
-type entry struct {
-	name     string
-	category Category
-	transfer bool // a request may be a later part of a file
-}
-
 // layer is what the package knows of gotd's TL layer.
 type layer struct {
 	rules    rules
 	names    []string // sorted
-	byID     map[uint32]entry
+	byID     *index
 	idByName map[string]uint32
 }
 
@@ -40,7 +34,7 @@ type layer struct {
 var loadLayer = sync.OnceValue(func() *layer {
 	l := &layer{
 		rules:    newRules(),
-		byID:     make(map[uint32]entry),
+		byID:     new(index),
 		idByName: make(map[string]uint32),
 	}
 	ids := tg.NamesMap()
@@ -48,7 +42,7 @@ var loadLayer = sync.OnceValue(func() *layer {
 		name, _, _ := strings.Cut(line, "\t")
 		l.names = append(l.names, name)
 		l.idByName[name] = ids[name]
-		l.byID[ids[name]] = l.entry(name)
+		l.byID.put(ids[name], l.entry(name))
 	}
 	return l
 })
@@ -58,6 +52,7 @@ func (l *layer) entry(name string) entry {
 		name:     name,
 		category: l.rules.category(name),
 		transfer: strings.HasPrefix(name, "upload."),
+		wrapper:  isWrapper(name),
 	}
 }
 
@@ -75,9 +70,9 @@ func Known(method string) bool {
 }
 
 // Nearest returns the name of the function that looks most like method, for a
-// message to somebody who mistyped it. A method without a namespace is compared with what stands
-// behind the dot, and of several the one among the messages wins. It takes a
-// millisecond or so.
+// message to somebody who mistyped it. A method without a namespace is compared
+// with what stands behind the dot, and of several the one among the messages
+// wins. It takes a millisecond or so.
 func Nearest(method string) string {
 	var nearest string
 	least := -1

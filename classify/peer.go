@@ -8,8 +8,8 @@ import (
 )
 
 // Peer is the id of a chat in the marked form that authors of bots know: a user
-// is positive, a basic group negative, a channel or supergroup -100… (that is, -1000000000000 minus
-// its id). 0 is no peer.
+// is positive, a basic group negative, a channel or supergroup -100… (that is,
+// -1000000000000 minus its id). 0 is no peer.
 type Peer int64
 
 // Self is the chat of the account with itself, "Saved Messages". Requests say

@@ -107,8 +107,9 @@ func TestPeerIsTheChatActedUpon(t *testing.T) {
 	}
 }
 
-// In every function of the layer that has such a field, the field is found,
-// be it optional or not. A function whose peer is missed shows here when the layer changes.
+// In every function of the layer that has such a field, the field is found, be
+// it optional or not. A function whose peer is missed shows here when the layer
+// changes.
 func TestPeerOfEveryFunction(t *testing.T) {
 	fields := []string{"ToPeer", "ParentPeer", "Community", "Peer", "Channel", "Broadcast", "ChatID"} // the wider chat first
 	none := map[string]bool{"account.updatePersonalChannel": true}

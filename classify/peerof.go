@@ -5,8 +5,8 @@ import (
 	"github.com/gotd/td/tg"
 )
 
-// PeerOf returns the chat that a request acts on, through wrappers, and 0 if it acts on
-// none, or on several. Where a request names more than one chat it is
+// PeerOf returns the chat that a request acts on, through wrappers, and 0 if it
+// acts on none, or on several. Where a request names more than one chat it is
 //
 //   - the target of a forward, not its source;
 //   - the channel whose direct messages are dealt with, or the community, not the
@@ -14,15 +14,16 @@ import (
 //   - the chat in which something is done to a member, not the member;
 //   - the chat with a user if the call writes to that user: a call, a secret chat, /start.
 //
-// What only looks a user up, or changes the account's own settings for one, acts on no chat.
+// What only looks a user up, or changes the account's own settings for one,
+// acts on no chat.
 func PeerOf(req bin.Encoder) Peer {
 	return peerOf(Unwrap(req))
 }
 
 // peerOf goes by the getters that gotd writes for the fields of a request, so
-// that it works for the functions of the next layer. They can't be trusted for an optional
-// field: its flag is set only when the request is encoded. Those are read
-// by themselves.
+// that it works for the functions of the next layer. They can't be trusted for
+// an optional field: its flag is set only when the request is encoded. Those
+// are read by themselves.
 func peerOf(req bin.Encoder) Peer {
 	switch r := req.(type) {
 	// Functions that are an exception to the rules below.

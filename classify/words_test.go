@@ -42,7 +42,8 @@ func TestSplitName(t *testing.T) {
 }
 
 func FuzzName(f *testing.F) {
-	for _, name := range Names() {
+	// A few only: with all of them a short run ends before it begins.
+	for _, name := range []string{"messages.getStickerSet", "bots.answerWebhookJSONQuery", "stories.getPeerMaxIDs", "upload.saveFilePart"} {
 		f.Add(name)
 	}
 	f.Add("")

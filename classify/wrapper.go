@@ -11,9 +11,10 @@ import (
 const maxDepth = 64
 
 // Unwrap returns the innermost function of a request: what is left when
-// invokeWithLayer, initConnection, invokeWithoutUpdates and everything else that carries
-// a whole query is opened, to any depth. A request that wraps nothing is returned as it is,
-// and so is a wrapper around nil. Of a request that wraps itself, some wrapper is returned.
+// invokeWithLayer, initConnection, invokeWithoutUpdates and everything else
+// that carries a whole query is opened, to any depth. A request that wraps
+// nothing is returned as it is, and so is a wrapper around nil. Of a request
+// that wraps itself, some wrapper is returned.
 func Unwrap(req bin.Encoder) bin.Encoder {
 	for range maxDepth {
 		// Only gotd's wrappers have a query that is an object; elsewhere a

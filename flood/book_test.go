@@ -304,6 +304,34 @@ func TestACallThatWasToGoFirstAndDoesNotHandsOver(t *testing.T) {
 	})
 }
 
+func TestACallThatWentFirstIsOvertakenByANewFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		late := sent(t, b, send(1))
+		flooded(t, b, send(1), "FLOOD_WAIT_5")
+		gone := make(chan flood.Pass, 3)
+		for range 3 {
+			go func() { gone <- enter(t, b, send(1)) }()
+		}
+		time.Sleep(5 * time.Second)
+		overtaken := <-gone
+		b.Flooded(late, notice(t, "FLOOD_WAIT_5"))
+
+		// Another one goes first after the new deadline, answer or no answer.
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+
+		// And the old answer, sent before the new flood, opens nothing.
+		b.Passed(overtaken)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		b.Passed(<-gone)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+	})
+}
+
 func TestACancelledCallLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})

@@ -41,8 +41,8 @@ type waiter struct {
 // the call waits is judged in the same way, by what is left of limit.
 //
 // After a deadline one of the calls that waited goes first. The others wait, within
-// their limit and a second more, until it came through, which lets them all go;
-// until it was flooded, which gives a new deadline; or until it left without an
+// their limit and a second more, until it came through, which lets them all go (in
+// slow mode, the next one); until it was flooded, which gives a new deadline; or until it left without an
 // answer, which lets another one go first.
 //
 // A done ctx ends the wait at once, with the context's error wrapped. A call that

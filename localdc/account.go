@@ -104,7 +104,6 @@ func (c *call) setBotCallbackAnswer(r *tg.MessagesSetBotCallbackAnswerRequest) (
 		return nil, tgerr.New(400, "QUERY_ID_INVALID")
 	}
 	c.queries[r.QueryID] = &r.Message
-	c.notify()
 	return &tg.BoolTrue{}, nil
 }
 

@@ -16,6 +16,7 @@ type auth struct {
 	// one whose login was carried over from another data centre.
 	logins  map[[8]byte][8]byte
 	exports map[string]export
+	missed  map[[8]byte]bool // keys that updates did not reach
 }
 
 // export is a login on its way to another data centre.
@@ -25,7 +26,7 @@ type export struct {
 }
 
 func newAuth() auth {
-	return auth{logins: map[[8]byte][8]byte{}, exports: map[string]export{}}
+	return auth{logins: map[[8]byte][8]byte{}, exports: map[string]export{}, missed: map[[8]byte]bool{}}
 }
 
 func errUnregistered() error { return tgerr.New(401, "AUTH_KEY_UNREGISTERED") }

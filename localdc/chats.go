@@ -248,21 +248,22 @@ func (c *Cloud) entities(about ...*Chat) ([]tg.UserClass, []tg.ChatClass) {
 // find returns the chat that a request names, nil for none. A bot may leave
 // the access hash 0, as it may on Telegram.
 func (c *chats) find(p tg.InputPeerClass) *Chat {
-	var chat *Chat
-	var hash int64
+	var mark, id, hash int64
 	switch p := p.(type) {
 	case *tg.InputPeerUser:
-		chat, hash = c.byID[p.UserID], p.AccessHash
+		mark, id, hash = p.UserID, p.UserID, p.AccessHash
 	case *tg.InputPeerUserFromMessage:
-		chat = c.byID[p.UserID]
+		mark, id = p.UserID, p.UserID
 	case *tg.InputPeerChat:
-		return c.byID[-p.ChatID]
+		mark, id = -p.ChatID, p.ChatID
 	case *tg.InputPeerChannel:
-		chat, hash = c.byID[channelMark-p.ChannelID], p.AccessHash
+		mark, id, hash = channelMark-p.ChannelID, p.ChannelID, p.AccessHash
 	case *tg.InputPeerChannelFromMessage:
-		chat = c.byID[channelMark-p.ChannelID]
+		mark, id = channelMark-p.ChannelID, p.ChannelID
 	}
-	if chat == nil || hash != 0 && hash != chat.hash {
+	chat := c.byID[mark]
+	// A made-up id, such as a negative one, may have the mark of another kind.
+	if chat == nil || chat.id != id || hash != 0 && hash != chat.hash {
 		return nil
 	}
 	return chat

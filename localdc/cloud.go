@@ -118,7 +118,7 @@ type Cloud struct {
 
 	mu      sync.Mutex
 	closed  bool
-	changed chan struct{} // closed and replaced when a user has something to read
+	changed chan struct{} // closed and replaced after every call
 	conns   map[*conn]struct{}
 	judge   judge
 	record  Record
@@ -286,4 +286,16 @@ func (c *Cloud) elapsed(now time.Time) time.Duration { return now.Sub(c.start) }
 func (c *Cloud) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// wait blocks until something changed.
+func (c *Cloud) wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.done:
+		return ErrClosed
+	}
 }

@@ -15,8 +15,8 @@ import (
 // tgtest guards its map of auth keys with one lock for writing and another for
 // reading, so a key exchange that ends while another connection sends a message
 // would tear the map; and it does not tell a handler which connection a request
-// came on. Taking turns settles both. Nothing waits inside a turn: answers leave
-// through the connection's own queue.
+// came on. Taking turns settles both. Answers leave through the connection's own
+// queue, so that nothing but tgtest's own service messages is written in a turn.
 type conn struct {
 	net.Conn
 	dc   *dataCentre
@@ -31,6 +31,12 @@ type conn struct {
 	wake  chan struct{}
 	outMu sync.Mutex
 	out   []func()
+}
+
+func newConn(dc *dataCentre, raw net.Conn) *conn {
+	return &conn{
+		Conn: raw, dc: dc, sessions: map[int64]*session{}, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
 }
 
 // Read implements net.Conn.

@@ -24,6 +24,7 @@ type file struct {
 	reference []byte
 	dc        int // where it lives
 	data      []byte
+	media     bin.Object // the photo or document that was made of it
 }
 
 // upload is a file that is still coming in, or has come.
@@ -35,12 +36,11 @@ type upload struct {
 
 type files struct {
 	byID    map[int64]*file
-	media   map[int64]bin.Object // the photo or document made of a file
 	uploads map[int64]*upload
 }
 
 func newFiles() files {
-	return files{byID: map[int64]*file{}, media: map[int64]bin.Object{}, uploads: map[int64]*upload{}}
+	return files{byID: map[int64]*file{}, uploads: map[int64]*upload{}}
 }
 
 func (f *files) add(dc int, data []byte) *file {
@@ -49,9 +49,12 @@ func (f *files) add(dc int, data []byte) *file {
 	return out
 }
 
-func (f *files) owns(id, hash int64) bool {
-	known, ok := f.byID[id]
-	return ok && known.hash == hash
+// find returns a file, nil when there is none or the hash is wrong.
+func (f *files) find(id, hash int64) *file {
+	if known, ok := f.byID[id]; ok && known.hash == hash {
+		return known
+	}
+	return nil
 }
 
 func (c *call) saveFilePart(r *tg.UploadSaveFilePartRequest) (bin.Encoder, error) {
@@ -125,9 +128,9 @@ func (c *call) locate(l tg.InputFileLocationClass) (*file, error) {
 	case *tg.InputPhotoFileLocation:
 		id, hash, reference = l.ID, l.AccessHash, l.FileReference
 	}
-	f, ok := c.files.byID[id]
+	f := c.files.find(id, hash)
 	switch {
-	case !ok || f.hash != hash:
+	case f == nil:
 		return nil, tgerr.New(400, "LOCATION_INVALID")
 	case string(f.reference) != string(reference):
 		return nil, tgerr.New(400, "FILE_REFERENCE_INVALID")
@@ -165,7 +168,7 @@ func (c *call) getFileHashes(r *tg.UploadGetFileHashesRequest) (bin.Encoder, err
 	for from := r.Offset / hashPartSize * hashPartSize; from < int64(len(f.data)); from += hashPartSize {
 		to := min(from+hashPartSize, int64(len(f.data)))
 		sum := sha256.Sum256(f.data[from:to])
-		out.Elems = append(out.Elems, tg.FileHash{Offset: from, Limit: int(to - from), Hash: sum[:]})
+		out.Elems = append(out.Elems, tg.FileHash{Offset: from, Limit: hashPartSize, Hash: sum[:]})
 	}
 	return out, nil
 }

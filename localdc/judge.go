@@ -122,7 +122,7 @@ func (j *judge) admit(now time.Duration, charges []charge) (flood, bool) {
 		return flood{kind: kind, seconds: wholeSeconds(worst.until - now)}, false
 	}
 
-	var longest time.Duration
+	longest := j.limits.Slack
 	for _, c := range charges {
 		g := j.gate(c.key)
 		if g == nil {

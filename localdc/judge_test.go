@@ -80,6 +80,19 @@ func TestFloodStandsAsToldAndGrowsWhenItIsIgnored(t *testing.T) {
 	}
 }
 
+func TestSlackForgivesTheNetworkButDoesNotAddUp(t *testing.T) {
+	j := newJudge(Limits{Account: Rate{PerSecond: 10, Burst: 1}, Slack: 5 * ms})
+	require.Zero(t, try(&j, 0, rateCharge(1)))
+	require.Zero(t, try(&j, 95*ms, rateCharge(1)), "5 ms early")
+	require.Zero(t, try(&j, 195*ms, rateCharge(1)), "early again, not earlier")
+	require.EqualValues(t, 1, try(&j, 294*ms, rateCharge(1)), "6 ms early")
+
+	j = newJudge(Limits{Group: Window{Limit: 1, Period: time.Second}, Slack: 5 * ms})
+	require.Zero(t, try(&j, 0, groupCharge(-1, 1)))
+	require.Zero(t, try(&j, 995*ms, groupCharge(-1, 1)))
+	require.EqualValues(t, 1, try(&j, 1989*ms, groupCharge(-1, 1)))
+}
+
 func TestFloodBelongsToItsLimit(t *testing.T) {
 	j := newJudge(Limits{
 		Chat:    Rate{PerSecond: 1, Burst: 1},

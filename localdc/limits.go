@@ -2,6 +2,7 @@ package localdc
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -57,18 +58,26 @@ type Limits struct {
 	// Lengthen is what a call made inside a standing flood adds to it. Zero is
 	// one second, a negative value adds nothing.
 	Lengthen time.Duration
+	// Slack lets a call pass that comes this much before there is room, and
+	// charges it all the same, so that nothing adds up. A client that keeps
+	// exactly to a limit needs it: the network delays one call more than the
+	// next, by some milliseconds even on loopback, and the one that was faster
+	// would be flooded. Zero is none; negative is an error.
+	Slack time.Duration
 }
 
 // Published returns the limits that Telegram publishes for bots in its FAQ:
 // about 30 messages a second for the account (here with a burst of 30), about
 // one a second in a private chat (here with a burst of 3, for the FAQ allows
 // short bursts) and 20 a minute in a group. Telegram publishes no limit for
-// single methods or file parts, so neither has one here.
+// single methods or file parts, so neither has one here. The slack of 20 ms, less
+// than the time of one token, is for the network and no figure of Telegram's.
 func Published() Limits {
 	return Limits{
 		Account: Rate{PerSecond: 30, Burst: 30},
 		Chat:    Rate{PerSecond: 1, Burst: 3},
 		Group:   Window{Limit: 20, Period: time.Minute},
+		Slack:   20 * time.Millisecond,
 	}
 }
 
@@ -132,12 +141,10 @@ func (l Limits) validate(known func(name string) bool) error {
 	if l.Lengthen > maxLength {
 		return fmt.Errorf("localdc: Limits.Lengthen is %v: want at most a year", l.Lengthen)
 	}
-	names := make([]string, 0, len(l.Methods))
-	for name := range l.Methods {
-		names = append(names, name)
+	if l.Slack < 0 || l.Slack > maxLength {
+		return fmt.Errorf("localdc: Limits.Slack is %v: want 0 to a year", l.Slack)
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.Methods)) {
 		if !known(name) {
 			return fmt.Errorf("localdc: Limits.Methods names %q: want the TL name of a function, such as messages.sendMessage", name)
 		}
@@ -150,11 +157,7 @@ func (l Limits) validate(known func(name string) bool) error {
 
 // clone makes l independent of the caller's map.
 func (l Limits) clone() Limits {
-	methods := make(map[string]Rate, len(l.Methods))
-	for name, rate := range l.Methods {
-		methods[name] = rate
-	}
-	l.Methods = methods
+	l.Methods = maps.Clone(l.Methods)
 	return l
 }
 

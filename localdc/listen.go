@@ -41,7 +41,7 @@ func (l *listener) run() {
 				continue
 			}
 		}
-		conn := &conn{Conn: raw, dc: l.dc, done: make(chan struct{}), wake: make(chan struct{}, 1), sessions: map[int64]*session{}}
+		conn := newConn(l.dc, raw)
 		if !l.dc.cloud.attach(conn) {
 			_ = raw.Close()
 			return

@@ -52,9 +52,8 @@ func (c *call) media(in tg.InputMediaClass) (tg.MessageMediaClass, error) {
 		if err != nil {
 			return nil, err
 		}
-		photo := f.photo(c.date())
-		c.files.media[f.id] = photo
-		return &tg.MessageMediaPhoto{Photo: photo}, nil
+		f.media = f.photo(c.date())
+		return f.carried()
 	case *tg.InputMediaUploadedDocument:
 		f, name, err := c.uploaded(in.File)
 		if err != nil {
@@ -64,32 +63,31 @@ func (c *call) media(in tg.InputMediaClass) (tg.MessageMediaClass, error) {
 		if len(attributes) == 0 {
 			attributes = []tg.DocumentAttributeClass{&tg.DocumentAttributeFilename{FileName: name}}
 		}
-		document := f.document(c.date(), in.MimeType, attributes)
-		c.files.media[f.id] = document
-		return &tg.MessageMediaDocument{Document: document}, nil
+		f.media = f.document(c.date(), in.MimeType, attributes)
+		return f.carried()
 	case *tg.InputMediaPhoto:
-		id, ok := in.ID.(*tg.InputPhoto)
-		if !ok || !c.files.owns(id.ID, id.AccessHash) {
-			return nil, tgerr.New(400, "MEDIA_INVALID")
+		if id, ok := in.ID.(*tg.InputPhoto); ok {
+			return c.files.find(id.ID, id.AccessHash).carried()
 		}
-		photo, ok := c.files.media[id.ID].(*tg.Photo)
-		if !ok {
-			return nil, tgerr.New(400, "MEDIA_INVALID")
-		}
-		return &tg.MessageMediaPhoto{Photo: photo}, nil
 	case *tg.InputMediaDocument:
-		id, ok := in.ID.(*tg.InputDocument)
-		if !ok || !c.files.owns(id.ID, id.AccessHash) {
-			return nil, tgerr.New(400, "MEDIA_INVALID")
+		if id, ok := in.ID.(*tg.InputDocument); ok {
+			return c.files.find(id.ID, id.AccessHash).carried()
 		}
-		document, ok := c.files.media[id.ID].(*tg.Document)
-		if !ok {
-			return nil, tgerr.New(400, "MEDIA_INVALID")
-		}
-		return &tg.MessageMediaDocument{Document: document}, nil
-	default:
-		return nil, tgerr.New(400, "MEDIA_INVALID")
 	}
+	return nil, tgerr.New(400, "MEDIA_INVALID")
+}
+
+// carried is the file as a message carries it; f may be nil.
+func (f *file) carried() (tg.MessageMediaClass, error) {
+	if f != nil {
+		switch m := f.media.(type) {
+		case *tg.Photo:
+			return &tg.MessageMediaPhoto{Photo: m}, nil
+		case *tg.Document:
+			return &tg.MessageMediaDocument{Document: m}, nil
+		}
+	}
+	return nil, tgerr.New(400, "MEDIA_INVALID")
 }
 
 func (c *call) uploadMedia(r *tg.MessagesUploadMediaRequest) (bin.Encoder, error) {

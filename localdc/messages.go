@@ -22,19 +22,12 @@ type draft struct {
 	silent   bool
 }
 
-// checkText refuses text that Telegram would refuse. A caption may be empty.
+// checkText refuses text that Telegram would refuse: limit is in code points.
 func checkText(text string, limit int, tooLong string) error {
 	if !utf8.ValidString(text) {
 		return tgerr.New(400, "INPUT_TEXT_INVALID")
 	}
-	// Telegram counts UTF-16 code units.
-	units := 0
-	for _, r := range text {
-		if units++; r > 0xFFFF {
-			units++
-		}
-	}
-	if units > limit {
+	if utf8.RuneCountInString(text) > limit {
 		return tgerr.New(400, tooLong)
 	}
 	return nil
@@ -62,7 +55,6 @@ func (c *call) post(chat *Chat, drafts ...draft) (bin.Encoder, error) {
 			c.arrive(c.session, chat, c.chats.self, m))
 		chat.inbox = append(chat.inbox, m)
 	}
-	c.notify()
 	return out, nil
 }
 
@@ -160,9 +152,7 @@ func (c *call) editMessage(r *tg.MessagesEditMessageRequest) (bin.Encoder, error
 		}
 		m.Message, m.Entities = text, r.Entities
 	}
-	if r.ReplyMarkup != nil {
-		m.ReplyMarkup = r.ReplyMarkup
-	}
+	m.ReplyMarkup = r.ReplyMarkup // an edit that names none takes the keyboard away
 	if r.Media != nil {
 		if m.Media, err = c.media(r.Media); err != nil {
 			return nil, err
@@ -181,7 +171,6 @@ func (c *call) editMessage(r *tg.MessagesEditMessageRequest) (bin.Encoder, error
 		update = &tg.UpdateEditChannelMessage{Message: &m, Pts: pts, PtsCount: 1}
 	}
 	chat.inbox = append(chat.inbox, &m)
-	c.notify()
 	return c.changedChat(chat, update, pts), nil
 }
 

@@ -1,6 +1,8 @@
 package localdc
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -97,6 +99,28 @@ func (c *Cloud) Record() Record {
 		Total:   c.record.Total,
 		Methods: maps.Clone(c.record.Methods),
 		Chats:   maps.Clone(c.record.Chats),
+	}
+}
+
+// AwaitCall returns the first call of the record that match accepts, and waits
+// for it if it has not arrived. A call is in the record before its answer
+// leaves. It blocks until there is one, ctx is done (the error wraps ctx's) or
+// the Cloud is closed ([ErrClosed]).
+func (c *Cloud) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
+	for seen := 0; ; {
+		c.mu.Lock()
+		if seen > len(c.record.Calls) {
+			seen = 0 // it was reset
+		}
+		calls, changed := slices.Clone(c.record.Calls[seen:]), c.changed
+		c.mu.Unlock()
+		if i := slices.IndexFunc(calls, match); i >= 0 {
+			return calls[i], nil
+		}
+		seen += len(calls)
+		if err := c.wait(ctx, changed); err != nil {
+			return Call{}, fmt.Errorf("localdc: await a call: %w", err)
+		}
 	}
 }
 

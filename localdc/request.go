@@ -44,6 +44,9 @@ type request struct {
 	body      bin.Object
 }
 
+// malformed is what the record calls a request that could not be decoded.
+const malformed = "(malformed)"
+
 // hole stands where a wrapper holds its query: it leaves the query in the buffer.
 type hole struct{}
 

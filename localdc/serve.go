@@ -38,11 +38,7 @@ func (d *dataCentre) onMessage(server *tgtest.Server, req *tgtest.Request) error
 	c := d.cloud
 	r, err := c.schema.decode(req.Buf)
 	if err != nil {
-		var rpc *tgerr.Error
-		if !errors.As(err, &rpc) {
-			rpc = tgerr.New(400, "INPUT_REQUEST_INVALID")
-		}
-		r = &request{name: "(malformed)"}
+		r = &request{name: malformed}
 	}
 	if r == nil {
 		return nil
@@ -73,6 +69,7 @@ func (d *dataCentre) onMessage(server *tgtest.Server, req *tgtest.Request) error
 	c.script.deliver(c, r.name, s.conn, write, func() {
 		_ = server.SendAck(reply.RequestCtx, reply.Session, reply.MsgID)
 	})
+	c.catchUp(s)
 	return nil
 }
 
@@ -123,6 +120,7 @@ func (c *Cloud) answer(call *call, r *request) (encoded, *tgerr.Error) {
 		entry.Code, entry.Error = rpc.Code, rpc.Message
 	}
 	c.record.add(entry)
+	c.notify()
 	return out, rpc
 }
 
@@ -130,6 +128,9 @@ func (c *Cloud) answer(call *call, r *request) (encoded, *tgerr.Error) {
 // the limits, the method itself. Messages are paid for when they are made; the
 // limit of a method is paid by whatever passes it.
 func (c *Cloud) decide(call *call, r *request, s subject) (_ bin.Encoder, ordered time.Duration, _ error) {
+	if r.name == malformed {
+		return nil, 0, tgerr.New(400, "INPUT_REQUEST_INVALID")
+	}
 	if err := c.script.fail(r.name); err != nil {
 		return nil, 0, err
 	}

@@ -2,6 +2,7 @@ package localdc
 
 import (
 	"context"
+	"iter"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/proto"
@@ -60,19 +61,49 @@ func (c *Cloud) push(cause *session, update tg.UpdateClass, about ...*Chat) {
 	if err != nil {
 		return // it stays in the log, for getDifference to fail with
 	}
-	for _, dc := range c.dcs {
-		if dc.id != c.opts.Home {
-			continue
+	reached := map[[8]byte]bool{}
+	for s := range c.listeners() {
+		reached[s.wire.AuthKey.ID] = true
+		if s != cause {
+			s.push(message)
 		}
-		for _, s := range dc.sessions {
-			if _, ok := c.auth.logins[s.wire.AuthKey.ID]; !ok || !s.updates || s == cause {
+	}
+	for key := range c.auth.logins {
+		if !reached[key] {
+			c.auth.missed[key] = true
+		}
+	}
+}
+
+// listeners are the sessions that updates go to.
+func (c *Cloud) listeners() iter.Seq[*session] {
+	return func(yield func(*session) bool) {
+		for _, dc := range c.dcs {
+			if dc.id != c.opts.Home {
 				continue
 			}
-			s.conn.send(func() {
-				// A connection that is gone gets them by getDifference.
-				_ = dc.server.Send(context.Background(), s.wire, proto.MessageFromServer, message)
-			})
+			for _, s := range dc.sessions {
+				if _, ok := c.auth.logins[s.wire.AuthKey.ID]; ok && s.updates && !yield(s) {
+					return
+				}
+			}
 		}
+	}
+}
+
+func (s *session) push(message bin.Encoder) {
+	s.conn.send(func() {
+		// A connection that is gone gets it by getDifference.
+		_ = s.conn.dc.server.Send(context.Background(), s.wire, proto.MessageFromServer, message)
+	})
+}
+
+// catchUp tells a session that its client has missed updates while it was away.
+func (c *Cloud) catchUp(s *session) {
+	key := s.wire.AuthKey.ID
+	if s.updates && s.conn.dc.id == c.opts.Home && c.auth.missed[key] {
+		delete(c.auth.missed, key)
+		s.push(&tg.UpdatesTooLong{})
 	}
 }
 

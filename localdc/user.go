@@ -91,8 +91,12 @@ func (u *User) Send(text string) int {
 }
 
 // SendTo writes in a group, or posts in a channel, and returns the message's
-// id. A user whom the bot banned there gets an error.
+// id. A user whom the bot banned there gets an error, and so does a chat that is
+// private.
 func (u *User) SendTo(chat *Chat, text string) (int, error) {
+	if chat.kind == kindUser {
+		return 0, fmt.Errorf("localdc: %q is a private chat: want a group or a channel", chat.title)
+	}
 	u.cloud.mu.Lock()
 	defer u.cloud.mu.Unlock()
 	if _, ok := chat.banned[u.id]; ok {
@@ -116,7 +120,7 @@ func (u *User) SendFile(name string, data []byte, dc int) (int, error) {
 	f := u.cloud.files.add(dc, data)
 	document := f.document(u.cloud.date(), "application/octet-stream",
 		[]tg.DocumentAttributeClass{&tg.DocumentAttributeFilename{FileName: name}})
-	u.cloud.files.media[f.id] = document
+	f.media = document
 	return u.write(u.Chat, draft{media: &tg.MessageMediaDocument{Document: document}}), nil
 }
 
@@ -158,17 +162,5 @@ func (u *User) Answer(ctx context.Context, query int64) (string, error) {
 		if err := u.cloud.wait(ctx, changed); err != nil {
 			return "", fmt.Errorf("localdc: await the answer to a button of %q: %w", u.title, err)
 		}
-	}
-}
-
-// wait blocks until something changed.
-func (c *Cloud) wait(ctx context.Context, changed <-chan struct{}) error {
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.done:
-		return ErrClosed
 	}
 }

@@ -1,0 +1,130 @@
+package localdc_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gotd/neo"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/telegram/message"
+	"github.com/gotd/td/telegram/message/unpack"
+	"github.com/gotd/td/tg"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weirtg/weir/localdc"
+)
+
+func TestLimitsAreEnforced(t *testing.T) {
+	t.Parallel()
+	now := neo.NewTime(time.Unix(1_700_000_000, 0))
+	cloud := newCloud(t, localdc.Options{Clock: now})
+	var random int64
+	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
+		api := client.API()
+		say := func(chat *localdc.Chat) error {
+			random++
+			return send(ctx, client, chat, "hi", random)
+		}
+		enforce := func(l localdc.Limits) { require.NoError(t, cloud.SetLimits(l)) }
+
+		t.Run("Telegram's published limits", func(t *testing.T) {
+			enforce(localdc.Published())
+			ann, bob, team := cloud.AddUser("ann"), cloud.AddUser("bob"), cloud.AddGroup("team")
+			for range 3 {
+				require.NoError(t, say(ann.Chat))
+			}
+			requireRPC(t, say(ann.Chat), 420, "FLOOD_WAIT_1")
+			require.NoError(t, say(bob.Chat), "another chat goes on")
+			now.Travel(time.Second)
+			require.NoError(t, say(ann.Chat))
+			require.Len(t, ann.Messages(), 4, "what is flooded is not there")
+
+			for range 19 {
+				require.NoError(t, say(team))
+			}
+			_, err := message.NewSender(api).To(team.InputPeer()).Edit(1).Text(ctx, "an edit counts")
+			require.NoError(t, err)
+			requireRPC(t, say(team), 420, "FLOOD_WAIT_60")
+			now.Travel(59 * time.Second)
+			requireRPC(t, say(team), 420, "FLOOD_WAIT_2")
+			now.Travel(2 * time.Second)
+			require.NoError(t, say(team))
+
+			now.Travel(time.Minute)
+			var chats []*localdc.User
+			for range 31 {
+				chats = append(chats, cloud.AddUser(""))
+			}
+			for _, u := range chats[:30] {
+				require.NoError(t, say(u.Chat))
+			}
+			requireRPC(t, say(chats[30].Chat), 420, "FLOOD_WAIT_1")
+			requireRPC(t, say(team), 420, "FLOOD_WAIT_2")
+		})
+
+		t.Run("slow mode", func(t *testing.T) {
+			enforce(localdc.Limits{})
+			slow := cloud.AddGroup("slow")
+			require.NoError(t, slow.SetSlowMode(30*time.Second))
+			require.NoError(t, say(slow))
+			now.Travel(1500 * time.Millisecond)
+			requireRPC(t, say(slow), 420, "SLOWMODE_WAIT_29")
+			_, err := message.NewSender(api).To(slow.InputPeer()).Edit(1).Text(ctx, "edits are free")
+			require.NoError(t, err)
+			require.NoError(t, say(cloud.AddGroup("other")))
+			require.NoError(t, slow.SetSlowMode(0))
+			require.NoError(t, say(slow))
+		})
+
+		t.Run("parts of files, in each data centre", func(t *testing.T) {
+			enforce(localdc.Limits{Parts: localdc.Rate{PerSecond: 0.5, Burst: 2}})
+			part := func(n int) error {
+				_, err := api.UploadSaveFilePart(ctx, &tg.UploadSaveFilePartRequest{FileID: 1, FilePart: n, Bytes: make([]byte, 1024)})
+				return err
+			}
+			require.NoError(t, part(0))
+			require.NoError(t, part(1))
+			requireRPC(t, part(2), 420, "FLOOD_PREMIUM_WAIT_2")
+			now.Travel(2 * time.Second)
+			require.NoError(t, part(2))
+		})
+
+		t.Run("a method", func(t *testing.T) {
+			enforce(localdc.Limits{Methods: map[string]localdc.Rate{"contacts.resolveUsername": {PerSecond: 1.0 / 60, Burst: 1}}})
+			resolve := func() error {
+				_, err := api.ContactsResolveUsername(ctx, &tg.ContactsResolveUsernameRequest{Username: "nobody"})
+				return err
+			}
+			requireRPC(t, resolve(), 400, "USERNAME_NOT_OCCUPIED")
+			requireRPC(t, resolve(), 420, "FLOOD_WAIT_60")
+			require.NoError(t, say(cloud.AddUser("carl").Chat))
+		})
+
+		t.Run("messages count, not calls", func(t *testing.T) {
+			enforce(localdc.Limits{})
+			from, to := cloud.AddUser("from"), cloud.AddGroup("to")
+			var ids []int
+			for range 5 {
+				id, err := unpack.MessageID(message.NewSender(api).To(from.InputPeer()).Text(ctx, "m"))
+				require.NoError(t, err)
+				ids = append(ids, id)
+			}
+			enforce(localdc.Limits{Group: localdc.Window{Limit: 7, Period: time.Minute}})
+			forward := func() error {
+				_, err := message.NewSender(api).To(to.InputPeer()).ForwardIDs(from.InputPeer(), ids[0], ids[1:]...).Send(ctx)
+				return err
+			}
+			require.NoError(t, forward())
+			requireRPC(t, forward(), 420, "FLOOD_WAIT_60")
+			require.Len(t, to.Messages(), 5)
+		})
+
+		t.Run("what is refused as wrong costs no message", func(t *testing.T) {
+			enforce(localdc.Limits{Chat: localdc.Rate{PerSecond: 1, Burst: 1}})
+			dora := cloud.AddUser("dora")
+			requireRPC(t, send(ctx, client, dora.Chat, "", 1_000_000), 400, "MESSAGE_EMPTY")
+			require.NoError(t, say(dora.Chat))
+		})
+	})
+}
