@@ -167,7 +167,7 @@ func (b *bot) onMessage(ctx context.Context, e tg.Entities, message tg.MessageCl
 		if err := b.send(ctx, to, text); err != nil {
 			b.count.unanswered.Add(1)
 			if ctx.Err() == nil {
-				b.logger.Error("A message was not answered", why(err))
+				b.logger.Error("A message was not answered", zap.Error(err))
 			}
 			return
 		}
@@ -225,7 +225,7 @@ func (b *bot) typing(ctx context.Context, to tg.InputPeerClass) {
 		Peer: to, Action: &tg.SendMessageTypingAction{},
 	})
 	if err != nil {
-		b.logger.Debug("A typing notice was not sent", why(err))
+		b.logger.Debug("A typing notice was not sent", zap.Error(err))
 		return
 	}
 	b.count.typing.Add(1)
@@ -256,7 +256,7 @@ func (b *bot) send(ctx context.Context, to tg.InputPeerClass, text string) error
 		case attempt == sendAttempts || !broken(ctx, err):
 			return err
 		}
-		b.logger.Info("The connection broke, sending again", why(err))
+		b.logger.Info("The connection broke, sending again", zap.Error(err))
 		select {
 		case <-time.After(pause):
 			pause *= 2
@@ -273,6 +273,3 @@ func broken(ctx context.Context, err error) bool {
 	return !answered && ctx.Err() == nil &&
 		!errors.Is(err, flood.ErrGivenUp) && !errors.Is(err, invoke.ErrClosed)
 }
-
-// why is an error for the log, in one line: zap.Error adds the stack to those of gotd.
-func why(err error) zap.Field { return zap.String("error", err.Error()) }

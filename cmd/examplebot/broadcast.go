@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gotd/td/tg"
@@ -61,7 +62,7 @@ func (b *broadcast) run(ctx context.Context) error {
 			workers.Go(func() error {
 				defer permit.Return()
 				if err := b.bot.send(invoke.WithPermit(ctx, permit), chat, b.text(i)); err != nil {
-					b.bot.logger.Warn("A message of the broadcast was not sent", why(err))
+					b.bot.logger.Warn("A message of the broadcast was not sent", zap.Error(err))
 					return nil
 				}
 				b.step()

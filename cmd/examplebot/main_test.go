@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-faster/errors"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/config"
@@ -188,7 +190,17 @@ func TestSettingsAreTranslated(t *testing.T) {
 	}
 }
 
-// decode checks that a report has the fields that programs rely on, and no others.
+func TestErrorsAreLoggedInOneLine(t *testing.T) {
+	var out output
+	logger, err := newLogger(&out, "info")
+	require.NoError(t, err)
+	logger.Debug("not this")
+	logger.With(zap.Error(errors.New("broken"))).Info("Restarting", zap.NamedError("cause", errors.Wrap(errors.New("pipe"), "write")))
+	require.Equal(t, 1, strings.Count(out.String(), "\n"))
+	require.Contains(t, out.String(), `INFO	Restarting	{"error": "broken", "cause": "write: pipe"}`)
+}
+
+// decode reads what --json printed.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var fields map[string]any

@@ -3,10 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/config"
@@ -49,15 +45,4 @@ func sleepThreshold(t config.Threshold) flood.Threshold {
 	default:
 		return flood.Default
 	}
-}
-
-// newLogger logs for people, to w.
-func newLogger(w io.Writer, level string) (*zap.Logger, error) {
-	at, err := zapcore.ParseLevel(level)
-	if err != nil || at > zapcore.ErrorLevel {
-		return nil, fmt.Errorf("--log-level: %q is no level: want debug, info, warn or error", level)
-	}
-	encoding := zap.NewDevelopmentEncoderConfig()
-	encoding.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), at)), nil
 }
