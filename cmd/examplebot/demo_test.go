@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
 )
@@ -105,6 +106,20 @@ func TestFloodIsReportedAndFails(t *testing.T) {
 	var text output
 	r.text(&text)
 	require.Contains(t, text.String(), "FAILED")
+}
+
+func TestLossIsReportedAndFails(t *testing.T) {
+	var p program
+	d := smallDemo(t, &p, runFlags{})
+	d.dc.Limits.Account = localdc.Rate{PerSecond: 1, Burst: 10}
+	d.client.SleepThreshold = flood.Never // a flood is the end of a message
+	d.people, d.each, d.pause = d.people[:1], 1, time.Hour
+	result, err := d.run(t.Context())
+	require.ErrorIs(t, err, errReported)
+	r := result.(demoReport)
+	require.Positive(t, r.Lost)
+	require.Equal(t, 20, r.Sent+r.Lost)
+	require.Contains(t, p.stderr.String(), "A message of the broadcast was not sent")
 }
 
 func TestDemonstrationIsCutShortAnywhere(t *testing.T) {
