@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/tg"
 
@@ -42,6 +43,7 @@ var (
 	_ = os.Getenv
 	_ = time.Now
 	_ = prometheus.MustRegister
+	_ bin.Encoder
 	_ telegram.Options
 	_ tg.Client
 	_ classify.Category

@@ -35,6 +35,9 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	choke, err := invoke.New(invoke.Options{
 		Limiter:        opts.Limiter,
 		RateLimits:     opts.RateLimits,
+		Chats:          opts.Chats,
+		Gates:          opts.Gates,
+		MaxWaiters:     opts.MaxWaiters,
 		SleepThreshold: opts.SleepThreshold,
 		MaxWait:        opts.MaxWait,
 		MaxRetries:     opts.MaxRetries,
@@ -164,6 +167,12 @@ func (c *Client) TryAcquire(category classify.Category) (*ratelimit.Permit, erro
 // names what is bad.
 func (c *Client) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
 	return c.Limiter().UpdateLimits(changes)
+}
+
+// UpdateGates changes the limits of chats and of the program's own gates by name; see
+// [invoke.Limiter.UpdateGates].
+func (c *Client) UpdateGates(changes map[string]ratelimit.Change) error {
+	return c.Limiter().UpdateGates(changes)
 }
 
 // Floods returns the floods that stand, as far as the client knows.

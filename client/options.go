@@ -26,8 +26,15 @@ type Options struct {
 	// RateLimits change the default limits (see invoke.DefaultLimits) by category.
 	// A change that names only the rate keeps the default burst.
 	RateLimits map[classify.Category]ratelimit.Change
-	// Limiter to share with other clients of the same account, in place of
-	// RateLimits.
+	// Chats are the limits of each chat; on for bots unless set otherwise.
+	Chats invoke.ChatLimits
+	// Gates are the program's own limits: for each user, command, or anything else
+	// that a call has.
+	Gates []invoke.KeyedGate
+	// MaxWaiters bounds the queue of each category and chat, 0 for no bound.
+	MaxWaiters int
+	// Limiter to share with other clients of the same account, in place of the four
+	// fields above.
 	Limiter *invoke.Limiter
 
 	// SleepThreshold is the longest flood wait that a call sits out: flood.Default

@@ -22,6 +22,7 @@ type call struct {
 	classify.Call
 	m      *Middleware
 	opt    choices
+	pass   pass
 	dc     int
 	sent   int           // attempts that were dispatched
 	floods int           // those of them that were flooded and count as retries
@@ -98,11 +99,15 @@ func (c *call) enter(ctx context.Context, fc flood.Call, admitted *Event) (flood
 
 // acquire takes the call's tokens.
 func (c *call) acquire(ctx context.Context, admitted *Event) error {
-	gates, n := c.gates()
-	if n == 0 || c.prepaid(gates[0]) {
+	gates := c.pass.all()
+	if c.prepaid() {
+		gates = c.pass.own()
+	}
+	if len(gates) == 0 {
 		return nil
 	}
-	err := c.m.limiter.limiter.Try(c.opt.cost, gates[:n]...)
+	limiter := c.m.limiter.limiter
+	err := limiter.Try(c.opt.cost, gates...)
 	if err == nil || c.opt.noWait || errors.Is(err, ratelimit.ErrImpossible) {
 		return err
 	}
@@ -114,31 +119,24 @@ func (c *call) acquire(ctx context.Context, admitted *Event) error {
 	waiting, release := c.m.join(ctx)
 	defer release()
 	start := c.m.clock.Now()
-	err = c.m.limiter.limiter.Acquire(waiting, c.opt.cost, gates[:n]...)
+	if c.opt.background {
+		err = limiter.AcquireBackground(waiting, c.opt.cost, gates...)
+	} else {
+		err = limiter.Acquire(waiting, c.opt.cost, gates...)
+	}
 	admitted.note(refused.Gate, c.m.clock.Now().Sub(start))
 	return c.closed(ctx, err)
 }
 
-// gates are those that the call has to pass, the narrowest first. The parts of a
-// file after the first ride free: the limiter bounds requests, not bytes.
-func (c *call) gates() (gates [2]*ratelimit.Gate, n int) {
-	if c.Part {
-		return gates, 0
-	}
-	return [2]*ratelimit.Gate{c.m.limiter.gates[c.Category], c.m.limiter.gates[classify.Global]}, 2
-}
-
 // prepaid uses the permit on the context, if it pays for this call. A permit pays
 // for one dispatch: retries are charged.
-func (c *call) prepaid(category *ratelimit.Gate) bool {
+func (c *call) prepaid() bool {
 	p := c.opt.permit
-	return p != nil && c.sent == 0 && p.Cost() == c.opt.cost && p.Pays(category) && p.Use()
+	return p != nil && c.sent == 0 && c.pass.common > 0 && p.Cost() == c.opt.cost &&
+		p.Pays(c.m.limiter.gates[c.Category]) && p.Use()
 }
 
-func (c *call) refund() {
-	gates, n := c.gates()
-	c.m.limiter.limiter.Refund(c.opt.cost, gates[:n]...)
-}
+func (c *call) refund() { c.m.limiter.limiter.Refund(c.opt.cost, c.pass.all()...) }
 
 // send dispatches the call. The notice is not waitable unless it was flooded.
 func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input bin.Encoder, output bin.Decoder) (notice flood.Notice, err error) {
@@ -157,6 +155,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if err == nil {
 		answered = true
 		c.m.limiter.book.Passed(pass)
+		c.m.limiter.learn(output)
 		return flood.Notice{}, nil
 	}
 	notice, _ = flood.FromError(err)

@@ -32,9 +32,10 @@ type server struct {
 	calls  int
 	answer func(n int, input bin.Encoder) error // n counts from 1
 	nested func(ctx context.Context) error
+	fill   func(output bin.Decoder)
 }
 
-func (s *server) Invoke(ctx context.Context, input bin.Encoder, _ bin.Decoder) error {
+func (s *server) Invoke(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
 	s.mu.Lock()
 	s.calls++
 	n := s.calls
@@ -43,6 +44,9 @@ func (s *server) Invoke(ctx context.Context, input bin.Encoder, _ bin.Decoder) e
 		if err := s.nested(ctx); err != nil {
 			return err
 		}
+	}
+	if s.fill != nil {
+		s.fill(output)
 	}
 	if s.answer == nil {
 		return nil

@@ -32,19 +32,35 @@ type LimiterOptions struct {
 	// RateLimits change the default limits. A change that names only the rate
 	// keeps the default burst, and the other way round.
 	RateLimits map[classify.Category]ratelimit.Change
+	// Chats are the limits of each chat, in front of the category's.
+	Chats ChatLimits
+	// Gates are the program's own, in front of the chat's, at most [MaxKeyedGates]. A
+	// call passes them in this order: name the narrowest first.
+	Gates []KeyedGate
+	// MaxWaiters bounds the queue of each category and chat, in each lane; 0 for no
+	// bound. Beyond it calls are refused with ratelimit.ErrQueueFull.
+	MaxWaiters int
 	// Clock is the source of time, clock.System when nil.
 	Clock clock.Clock
 }
 
 // Limiter is what the clients of one account share: a gate for each category, the
-// global gate, and the floods that are known. It is safe for concurrent use and has
+// global gate, those of chats and of the program, and the floods that are known. It is safe for concurrent use and has
 // no goroutine.
 type Limiter struct {
 	limiter *ratelimit.Limiter
-	gates   [classify.Global + 1]*ratelimit.Gate // by category; the first is unused
+	gates   [classify.Global + 1]ratelimit.Gate // by category; the first is unused
+	byName  map[string]*ratelimit.Gates         // the keyed ones
+	keyed   []keyedGates                        // those with a key function
+	private *ratelimit.Gates
+	group   *ratelimit.Gates
+	paid    *ratelimit.Gates
 	book    *flood.Book
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
+	bot     atomic.Bool  // the account is one
+
+	chatMode ChatMode
 }
 
 // NewLimiter returns a limiter with full buckets. The error names every limit that
@@ -60,16 +76,23 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 		limiter: ratelimit.New(ratelimit.Options{Clock: opts.Clock}),
 		book:    flood.NewBook(flood.Options{Clock: opts.Clock}),
 		clock:   opts.Clock,
+		byName:  map[string]*ratelimit.Gates{},
 	}
 	limits := DefaultLimits()
 	var errs []error
+	if opts.MaxWaiters < 0 {
+		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
+	}
 	for _, category := range classify.Categories() {
 		gate, err := l.limiter.NewGate(category.String(), opts.RateLimits[category].Apply(limits[category]))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rate limits: %w", err))
+			continue
 		}
+		gate.SetMaxWaiters(opts.MaxWaiters)
 		l.gates[category] = gate
 	}
+	errs = append(errs, l.addKeyed(opts))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -94,7 +117,7 @@ func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) e
 	if err := checkCategories(changes); err != nil {
 		return err
 	}
-	byGate := make(map[*ratelimit.Gate]ratelimit.Change, len(changes))
+	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
 	for category, change := range changes {
 		byGate[l.gates[category]] = change
 	}
@@ -105,8 +128,8 @@ func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) e
 }
 
 // Congestion is how full the fullest gate is: 0 when all are idle, 1 when a call
-// waits at one of them. A long job polls it to back off. It neither blocks nor
-// allocates.
+// waits at one of them. Gates of chats and of the program do not count. A long job
+// polls it to back off. It neither blocks nor allocates.
 func (l *Limiter) Congestion() float64 { return l.limiter.Congestion() }
 
 // Available returns the tokens at each gate, whole ones and a part. It does not
@@ -131,7 +154,8 @@ func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
 
 // TryAcquire takes a token of the category and a global one, if both are there and
 // nobody waits for them. The permit pays for one call: put it on the call's context
-// with [WithPermit], or give it back with Return. TryAcquire does not block.
+// with [WithPermit], or give it back with Return. Gates of its chat or of the program
+// are the call's own to pass. TryAcquire does not block.
 //
 // The error is a [*ratelimit.RefusedError] that matches ratelimit.ErrRejected, or a
 // [*flood.WaitError] while an account-wide flood stands, or [ErrClosed].

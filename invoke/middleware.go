@@ -50,7 +50,7 @@ func New(opts Options) (*Middleware, error) {
 	}
 	limiter := opts.Limiter
 	if limiter == nil {
-		if limiter, err = NewLimiter(LimiterOptions{RateLimits: opts.RateLimits, Clock: opts.Clock}); err != nil {
+		if limiter, err = NewLimiter(opts.limiter()); err != nil {
 			return nil, fmt.Errorf("invoke: %w", err)
 		}
 	}
@@ -104,6 +104,7 @@ func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 		if dc == 0 {
 			c.dc = int(m.limiter.home.Load())
 		}
+		c.pass = m.limiter.passOf(c.Call, input)
 		return c.invoke(ctx, next, input, output)
 	}
 }
@@ -116,6 +117,8 @@ func (m *Middleware) Acquire(ctx context.Context, category classify.Category) er
 	if err := c.opt.check(); err != nil {
 		return err
 	}
+	c.pass.add(m.limiter.gates[category])
+	c.pass.add(m.limiter.gates[classify.Global])
 	if m.life.Err() != nil {
 		return ErrClosed
 	}

@@ -27,10 +27,14 @@ const (
 // Options of a [Middleware]. The zero value is ready for use.
 type Options struct {
 	// Limiter to share with other clients of the account. nil makes one of its own
-	// from RateLimits and Clock, which must be left out otherwise.
+	// from the five fields below, which must be left out otherwise.
 	Limiter *Limiter
 	// RateLimits change the default limits, see [LimiterOptions].
 	RateLimits map[classify.Category]ratelimit.Change
+	// Chats, Gates and MaxWaiters are those of [LimiterOptions].
+	Chats      ChatLimits
+	Gates      []KeyedGate
+	MaxWaiters int
 	// Clock is the source of time, clock.System when nil.
 	Clock clock.Clock
 
@@ -58,8 +62,8 @@ type Options struct {
 
 func (o *Options) setDefaults() error {
 	var errs []error
-	if o.Limiter != nil && (o.RateLimits != nil || o.Clock != nil) {
-		errs = append(errs, errors.New("Limiter is shared: give RateLimits and Clock to NewLimiter instead"))
+	if o.Limiter != nil && (o.RateLimits != nil || o.Clock != nil || o.Gates != nil || o.Chats != (ChatLimits{}) || o.MaxWaiters != 0) {
+		errs = append(errs, errors.New("Limiter is shared: give RateLimits, Chats, Gates, MaxWaiters and Clock to NewLimiter instead"))
 	}
 	if o.MaxWait < 0 {
 		errs = append(errs, fmt.Errorf("MaxWait is %v: want a positive duration, or 0 for %v", o.MaxWait, DefaultMaxWait))
@@ -80,13 +84,19 @@ func (o *Options) setDefaults() error {
 	return errors.Join(errs...)
 }
 
+// limiter are the options of a limiter that is not shared.
+func (o Options) limiter() LimiterOptions {
+	return LimiterOptions{RateLimits: o.RateLimits, Chats: o.Chats, Gates: o.Gates, MaxWaiters: o.MaxWaiters, Clock: o.Clock}
+}
+
 // choices are what one call wants to do differently.
 type choices struct {
-	noWait    bool
-	threshold flood.Threshold
-	category  classify.Category
-	cost      int
-	permit    *ratelimit.Permit
+	noWait     bool
+	background bool
+	threshold  flood.Threshold
+	category   classify.Category
+	cost       int
+	permit     *ratelimit.Permit
 }
 
 type choicesKey struct{}
@@ -109,6 +119,13 @@ func chosen(ctx context.Context) choices {
 // [*flood.WaitError].
 func WithNoWait(ctx context.Context) context.Context {
 	return choose(ctx, func(c *choices) { c.noWait = true })
+}
+
+// WithBackground puts calls into the background lane: at each gate they let all others
+// go first, but for every tenth time. For long jobs, such as a broadcast, during which
+// the bot is to go on answering.
+func WithBackground(ctx context.Context) context.Context {
+	return choose(ctx, func(c *choices) { c.background = true })
 }
 
 // WithThreshold sets the longest flood wait that calls sit out. flood.Default goes

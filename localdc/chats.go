@@ -160,6 +160,20 @@ func (c *Chat) InputPeer() tg.InputPeerClass {
 	}
 }
 
+// InputChannel is a supergroup or a channel as the methods of channels.* name
+// it, nil for any other chat.
+func (c *Chat) InputChannel() *tg.InputChannel {
+	if !c.isChannel() {
+		return nil
+	}
+	return &tg.InputChannel{ChannelID: c.id, AccessHash: c.hash}
+}
+
+// InputUser is the user as the methods of users.* name it.
+func (u *User) InputUser() *tg.InputUser {
+	return &tg.InputUser{UserID: u.id, AccessHash: u.hash}
+}
+
 // SetSlowMode lets one message in each d through to the chat, 0 for no slow
 // mode. Only supergroups have one, and d is 0, 5, 10, 30, 60, 300, 900 or 3600
 // seconds; anything else is an error. Unlike Telegram, it holds for the bot too,

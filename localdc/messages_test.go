@@ -22,10 +22,6 @@ func texts(messages []tg.Message) []string {
 	return out
 }
 
-func inputChannel(c *localdc.Chat) *tg.InputChannel {
-	return &tg.InputChannel{ChannelID: c.ID(), AccessHash: c.AccessHash()}
-}
-
 func TestMessagesOfABot(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, localdc.Options{})
@@ -161,7 +157,7 @@ func TestMessagesOfABot(t *testing.T) {
 			require.Empty(t, team.Pinned())
 
 			ban := &tg.ChannelsEditBannedRequest{
-				Channel: inputChannel(team), Participant: eve.InputPeer(), BannedRights: tg.ChatBannedRights{SendMessages: true},
+				Channel: team.InputChannel(), Participant: eve.InputPeer(), BannedRights: tg.ChatBannedRights{SendMessages: true},
 			}
 			_, err = api.ChannelsEditBanned(ctx, ban)
 			require.NoError(t, err)
@@ -196,14 +192,14 @@ func TestMessagesOfABot(t *testing.T) {
 			require.Equal(t, "start", commands[0].Command)
 
 			users, err := api.UsersGetUsers(ctx, []tg.InputUserClass{
-				&tg.InputUserSelf{}, &tg.InputUser{UserID: eve.ID(), AccessHash: eve.AccessHash()}, &tg.InputUser{UserID: 7},
+				&tg.InputUserSelf{}, eve.InputUser(), &tg.InputUser{UserID: 7},
 			})
 			require.NoError(t, err)
 			require.Len(t, users, 2)
 			full, err := api.UsersGetFullUser(ctx, &tg.InputUser{UserID: eve.ID()})
 			require.NoError(t, err)
 			require.Equal(t, eve.ID(), full.FullUser.ID)
-			channels, err := api.ChannelsGetChannels(ctx, []tg.InputChannelClass{inputChannel(team)})
+			channels, err := api.ChannelsGetChannels(ctx, []tg.InputChannelClass{team.InputChannel()})
 			require.NoError(t, err)
 			require.Len(t, channels.GetChats(), 1)
 		})
@@ -238,18 +234,18 @@ func TestMessagesOfABot(t *testing.T) {
 			_, err = alice.SendTo(team, "in the group")
 			require.NoError(t, err)
 			channel, err := api.UpdatesGetChannelDifference(ctx, &tg.UpdatesGetChannelDifferenceRequest{
-				Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: 1, Limit: 100,
+				Channel: team.InputChannel(), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: 1, Limit: 100,
 			})
 			require.NoError(t, err)
 			news := channel.(*tg.UpdatesChannelDifference)
 			require.Len(t, news.NewMessages, 1)
 			channel, err = api.UpdatesGetChannelDifference(ctx, &tg.UpdatesGetChannelDifferenceRequest{
-				Channel: inputChannel(team), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: news.Pts, Limit: 100,
+				Channel: team.InputChannel(), Filter: &tg.ChannelMessagesFilterEmpty{}, Pts: news.Pts, Limit: 100,
 			})
 			require.NoError(t, err)
 			require.IsType(t, &tg.UpdatesChannelDifferenceEmpty{}, channel)
 			got, err := api.ChannelsGetMessages(ctx, &tg.ChannelsGetMessagesRequest{
-				Channel: inputChannel(team), ID: []tg.InputMessageClass{&tg.InputMessageID{ID: 1}, &tg.InputMessagePinned{}},
+				Channel: team.InputChannel(), ID: []tg.InputMessageClass{&tg.InputMessageID{ID: 1}, &tg.InputMessagePinned{}},
 			})
 			require.NoError(t, err)
 			page := got.(*tg.MessagesChannelMessages).Messages

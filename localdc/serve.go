@@ -27,8 +27,7 @@ type call struct {
 	now     time.Time
 }
 
-func (c *call) date() int { return int(c.now.Unix()) }
-
+// date is now as messages are dated.
 func (c *Cloud) date() int { return int(c.opts.Clock.Now().Unix()) }
 
 // onMessage implements tgtest.Handler. It runs in the connection's turn, so it

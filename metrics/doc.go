@@ -22,10 +22,13 @@
 //	weir_bucket_waiters{bucket}                        calls in the queue
 //	weir_bucket_oldest_wait_seconds{bucket}            how long the first of them has waited
 //	weir_congestion_ratio                              of the worst bucket, 0 idle to 1 saturated
+//	weir_keyed_gates{gate}                             gates of chats and other keys in use
+//	weir_keyed_waiters{gate}                           calls in all their queues
+//	weir_keyed_oldest_wait_seconds{gate}               how long the first of those has waited
 //	weir_standing_floods{scope}                        floods that are known to stand
 //
-// A bucket is a category, "global", or "flood" for calls that waited for a flood to
-// end. The result is "ok", "flood", "rpc_error", "cancelled" or "error"; the reason
+// A bucket is a category, "global", or the gate that a call waited for most: that of a
+// chat ("private", "group"), one of the program's own by its name, or "flood". The result is "ok", "flood", "rpc_error", "cancelled" or "error"; the reason
 // is "flood", "refused", "closed", "cancelled" or "error".
 //
 // No label holds a chat, a user or a text, so the number of series is bounded by

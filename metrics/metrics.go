@@ -33,6 +33,9 @@ type Metrics struct {
 	oldest     *prometheus.Desc
 	congestion *prometheus.Desc
 	standing   *prometheus.Desc
+	keyedLive  *prometheus.Desc
+	keyedWait  *prometheus.Desc
+	keyedOld   *prometheus.Desc
 }
 
 var (
@@ -69,6 +72,9 @@ func New(client string) *Metrics {
 		waiters:    desc("weir_bucket_waiters", "Calls that wait for tokens.", "bucket"),
 		oldest:     desc("weir_bucket_oldest_wait_seconds", "How long the first of the waiting calls has waited.", "bucket"),
 		congestion: desc("weir_congestion_ratio", "Congestion of the worst bucket, from 0 (idle) to 1 (saturated)."),
+		keyedLive:  desc("weir_keyed_gates", "Gates of chats and other keys that are in use.", "gate"),
+		keyedWait:  desc("weir_keyed_waiters", "Calls that wait at gates of chats and other keys.", "gate"),
+		keyedOld:   desc("weir_keyed_oldest_wait_seconds", "How long the first of those calls has waited.", "gate"),
 		standing:   desc("weir_standing_floods", "Floods that are known to stand.", "scope"),
 	}
 }
@@ -116,7 +122,7 @@ func reason(err error) string {
 		return "flood"
 	case errors.Is(err, invoke.ErrClosed):
 		return "closed"
-	case errors.Is(err, ratelimit.ErrRejected), errors.Is(err, ratelimit.ErrDeferred), errors.Is(err, ratelimit.ErrImpossible):
+	case errors.Is(err, ratelimit.ErrRejected), errors.Is(err, ratelimit.ErrDeferred), errors.Is(err, ratelimit.ErrImpossible), errors.Is(err, ratelimit.ErrQueueFull):
 		return "refused"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "cancelled"
@@ -134,7 +140,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs() {
 		v.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.waiters, m.oldest, m.congestion, m.standing} {
+	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.waiters, m.oldest, m.congestion, m.standing, m.keyedLive, m.keyedWait, m.keyedOld} {
 		ch <- d
 	}
 }
@@ -162,6 +168,11 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		worst = max(worst, s.Congestion())
 	}
 	gauge(m.congestion, worst)
+	for name, s := range limiter.GateStats() {
+		gauge(m.keyedLive, float64(s.Live), name)
+		gauge(m.keyedWait, float64(s.Waiters), name)
+		gauge(m.keyedOld, s.OldestWait.Seconds(), name)
+	}
 	standing := map[flood.Scope]int{flood.Chat: 0, flood.Method: 0, flood.Account: 0}
 	for _, record := range limiter.Floods() {
 		standing[record.Scope]++

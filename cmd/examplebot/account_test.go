@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gotd/td/session"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/localdc"
+)
+
+const (
+	testToken = "1000:a-secret-that-nobody-may-read"
+	testHash  = "0123456789abcdef0123456789abcdef"
+)
+
+// newAccount is an account on a data centre of the test's, with a session file.
+func newAccount(t *testing.T, p *program, flags runFlags) (account, *localdc.Cloud) {
+	t.Helper()
+	cloud, err := localdc.New(localdc.Options{Key: sharedKey(), BotToken: testToken, Limits: localdc.Published()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cloud.Close()) })
+
+	p.env = map[string]string{
+		"APP_ID": "12345", "APP_HASH": testHash, "BOT_TOKEN": testToken,
+		"SESSION_FILE": filepath.Join(t.TempDir(), "session.json"),
+	}
+	cfg, err := config.Load("", p.process().getenv)
+	require.NoError(t, err)
+	s, err := flags.settings(cfg, p.process())
+	require.NoError(t, err)
+	return account{settings: s, cfg: cfg, base: cloud.ClientOptions()}, cloud
+}
+
+// online runs f while the bot is, and then ends it as Ctrl-C does.
+func online(t *testing.T, p *program, a account, f func(context.Context)) accountReport {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	up := make(chan struct{})
+	p.stdout.on("is online", func() { close(up) })
+	type ended struct {
+		result report
+		err    error
+	}
+	end := make(chan ended, 1)
+	go func() {
+		result, err := a.run(ctx)
+		end <- ended{result, err}
+	}()
+	select {
+	case <-up:
+		f(ctx)
+	case e := <-end:
+		require.Fail(t, "the bot did not get online", "%v\n%s", e.err, &p.stderr)
+	}
+	cancel()
+	e := <-end
+	require.NoError(t, e.err)
+	return e.result.(accountReport)
+}
+
+func ask(ctx context.Context, t *testing.T, u *localdc.User, text string) string {
+	t.Helper()
+	u.Send(text)
+	m, err := u.Await(ctx, func(m tg.Message) bool { return m.Out })
+	require.NoError(t, err)
+	return m.Message
+}
+
+func logins(c *localdc.Cloud) int { return c.Record().Methods["auth.importBotAuthorization"].Calls }
+
+func TestBotAnswers(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	alice := cloud.AddUser("alice")
+	group := cloud.AddGroup("a group")
+	result := online(t, &p, a, func(ctx context.Context) {
+		require.Contains(t, ask(ctx, t, alice, "/start"), "Hello!")
+		require.Equal(t, "hello, bot", ask(ctx, t, alice, "hello, bot"))
+		limits := ask(ctx, t, alice, "/limits")
+		for _, want := range []string{"message: ", "(20/s burst 30)", "global: "} {
+			require.Contains(t, limits, want)
+		}
+		// A group is answered commands only.
+		for _, text := range []string{"hello, all", "/ping@local_bot"} {
+			_, err := alice.SendTo(group, text)
+			require.NoError(t, err)
+		}
+		m, err := group.Await(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, "pong", m.Message)
+	})
+	// The end may come between an answer and the word that it is there.
+	require.EqualValues(t, 4, result.Answered+result.Unanswered)
+	require.GreaterOrEqual(t, result.Answered, int64(3))
+
+	var text output
+	result.text(&text)
+	require.Contains(t, text.String(), "messages in")
+	require.NoError(t, runFlags{JSON: true}.print(p.process(), result))
+}
+
+func TestSessionIsKept(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	alice := cloud.AddUser("alice")
+	for range 2 {
+		online(t, &p, a, func(ctx context.Context) {
+			require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+		})
+	}
+	require.Equal(t, 1, logins(cloud), "each login is itself limited")
+
+	info, err := os.Stat(a.cfg.SessionFile)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+}
+
+// Nothing is sent with a session that cannot be used: a login would be spent on it.
+func TestSessionThatCannotBeUsed(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	online(t, &p, a, func(context.Context) {})
+	whole, err := os.ReadFile(a.cfg.SessionFile)
+	require.NoError(t, err)
+	cloud.ResetRecord()
+
+	require.NoError(t, os.WriteFile(a.cfg.SessionFile, whole[:len(whole)/2], 0o600))
+	_, err = a.run(t.Context())
+	require.ErrorContains(t, err, a.cfg.SessionFile)
+	require.ErrorContains(t, err, "damaged")
+
+	a.cfg.SessionFile = t.TempDir()
+	_, err = a.run(t.Context())
+	require.ErrorContains(t, err, "is a directory")
+
+	a.cfg.SessionFile = filepath.Join(t.TempDir(), "missing", "session.json")
+	_, err = a.run(t.Context())
+	require.ErrorContains(t, err, "no file can be made in the directory of "+a.cfg.SessionFile)
+	require.Zero(t, logins(cloud))
+}
+
+func TestRefusedLoginsAreExplained(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	for i, test := range []struct {
+		code    int
+		message string
+		want    []string
+	}{
+		{420, "FLOOD_WAIT_2700", []string{"45m0s to pass", "keep its session file"}},
+		{400, "ACCESS_TOKEN_INVALID", []string{"@BotFather"}},
+		{400, "API_ID_INVALID", []string{"my.telegram.org"}},
+		{500, "INTERNAL", []string{"log in", "INTERNAL"}},
+	} {
+		require.NoError(t, cloud.FailNext("auth.importBotAuthorization", test.code, test.message, 1))
+		_, err := a.run(t.Context())
+		for _, want := range test.want {
+			require.ErrorContains(t, err, want)
+		}
+		require.Equal(t, i+1, logins(cloud), "it is not tried again")
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport}).Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(body)
+}
+
+func TestMetricsAndHealth(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{HTTP: "127.0.0.1:0"})
+	release, err := cloud.Hold("auth.importBotAuthorization")
+	require.NoError(t, err)
+
+	var base string
+	p.stdout.on("/metrics\n", func() {
+		// It serves before it is logged in, and says so.
+		base = regexp.MustCompile(`http://[0-9.:]+`).FindString(p.stdout.text.String())
+		go func() {
+			defer release()
+			status, _ := get(t, base+"/healthz")
+			require.Equal(t, http.StatusServiceUnavailable, status)
+		}()
+	})
+	alice := cloud.AddUser("alice")
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+		status, body := get(t, base+"/healthz")
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, "ok\n", body)
+
+		status, body = get(t, base+"/metrics")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, `weir_requests_total{category="message",client="examplebot",method="messages.sendMessage",result="ok"} 1`)
+		require.Contains(t, body, `weir_bucket_rate{bucket="global",client="examplebot"} 30`)
+		require.NotContains(t, body, testToken)
+
+		status, _ = get(t, base+"/")
+		require.Equal(t, http.StatusNotFound, status)
+	})
+	_, err = http.Get(base + "/healthz")
+	require.ErrorContains(t, err, "refused", "nobody serves any more")
+}
+
+// A connection that breaks loses neither questions nor answers, and repeats none.
+func TestBrokenConnections(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	alice := cloud.AddUser("alice")
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+		require.Equal(t, 1, cloud.Cut())
+		alice.Send("while nobody listens")
+		m, err := alice.Await(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, "while nobody listens", m.Message)
+
+		release, err := cloud.Hold("messages.sendMessage")
+		require.NoError(t, err)
+		require.Equal(t, "cut in the middle", ask(ctx, t, alice, "cut in the middle"), "it is there before the answer to the call")
+		cloud.Cut()
+		release()
+		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+	})
+	answers := 0
+	for _, m := range alice.Messages() {
+		if m.Out {
+			answers++
+		}
+	}
+	require.Equal(t, 4, answers)
+}
+
+func TestBroadcastSurvivesBrokenConnections(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	s := a.settings
+	b, stop, err := s.start(1, "hash", a.base)
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	var chats []*localdc.Chat
+	var peers []tg.InputPeerClass
+	for range 20 {
+		chat := cloud.AddUser("reader").Chat
+		chats, peers = append(chats, chat), append(peers, chat.InputPeer())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, b.run(ctx, testToken, func(ctx context.Context, _ *tg.User) error {
+		var n atomic.Int64
+		news := &broadcast{bot: b, chats: peers, each: 2, step: func() {
+			if n.Add(1)%10 == 0 {
+				cloud.Cut()
+			}
+		}}
+		return news.run(ctx)
+	}))
+	for _, chat := range chats {
+		require.Len(t, chat.Messages(), 2, "each message once")
+	}
+	require.Empty(t, cloud.Record().Floods())
+}
+
+// Nothing that a program writes, however much it logs, holds a secret.
+func TestNoSecretIsPrinted(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{LogLevel: "debug"})
+	alice := cloud.AddUser("alice")
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+	})
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+	})
+	data, err := (&session.Loader{Storage: &session.FileStorage{Path: a.cfg.SessionFile}}).Load(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, data.AuthKey)
+	require.NoError(t, os.Remove(a.cfg.SessionFile))
+	require.NoError(t, cloud.FailNext("auth.importBotAuthorization", 400, "ACCESS_TOKEN_INVALID", 1))
+	_, err = a.run(t.Context())
+	require.Error(t, err)
+	p.process().fail(err)
+
+	written := p.stdout.String() + p.stderr.String()
+	require.Greater(t, len(written), 1000, "it did log")
+	require.NotContains(t, written, testHash)
+	require.NotContains(t, written, testToken)
+	require.NotContains(t, written, strings.TrimPrefix(testToken, "1000:"))
+	require.NotContains(t, written, base64.StdEncoding.EncodeToString(data.AuthKey))
+	require.NotContains(t, written, hex.EncodeToString(data.AuthKey))
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/localdc"
+)
+
+// demo is the bot on a data centre of its own, with everything that happens there.
+type demo struct {
+	settings
+	dc     localdc.Options
+	first  int           // the data centre to call at; that of the account is 2
+	chats  int           // that get the broadcast
+	each   int           // messages to each of them
+	pause  time.Duration // of a person between two messages
+	people []string      // who talk to the bot; the first goes on during the broadcast
+}
+
+// newDemo returns the demonstration as people see it. A person pauses for a little
+// over a second, for that is what Telegram lets a bot answer in one chat.
+func newDemo(s settings) demo {
+	return demo{
+		settings: s,
+		dc:       localdc.Options{Limits: localdc.Published()},
+		first:    4, // the login shows how a client is sent on to its own data centre
+		chats:    100,
+		each:     3,
+		pause:    1100 * time.Millisecond,
+		people:   []string{"alice", "bob", "carol"},
+	}
+}
+
+// demoReport is what happened in a demonstration.
+type demoReport struct {
+	OK          bool `json:"ok"`          // nothing was lost, sent twice or flooded
+	Interrupted bool `json:"interrupted"` // the rest is what happened before that
+
+	Chats      int `json:"chats"`
+	Messages   int `json:"messages"`   // of the broadcast
+	Sent       int `json:"sent"`       // of those, that stand in their chats
+	Lost       int `json:"lost"`       // of those, that do not; 0 when interrupted
+	Duplicates int `json:"duplicates"` // that stand there once too often
+	Asked      int `json:"asked"`      // messages from people
+	Answered   int `json:"answered"`   // of those, that were answered
+	// LongestAnswerSeconds is how long a person waited for an answer at most.
+	LongestAnswerSeconds float64 `json:"longest_answer_seconds"`
+
+	Floods int `json:"floods"` // calls that the data centre answered with a wait
+
+	// Seconds is how long the broadcast took, LeastSeconds the least possible
+	// under the limits, Ratio the one by the other, Limit the limit that counts.
+	// The last three are zero for a broadcast that was cut short.
+	Seconds      float64 `json:"seconds"`
+	LeastSeconds float64 `json:"least_seconds"`
+	Ratio        float64 `json:"ratio"`
+	Limit        string  `json:"limit"`
+	// Meanwhile is how many messages went out in that time, answers included.
+	Meanwhile int `json:"meanwhile"`
+	// BackedOffSeconds is how long the broadcast held back because of congestion.
+	BackedOffSeconds float64    `json:"backed_off_seconds"`
+	Congestion       congestion `json:"congestion"`
+	traffic
+}
+
+// congestion is what the client's limiter said of itself: before the broadcast, as
+// seen by it, and after.
+type congestion struct {
+	Before  float64 `json:"before"`
+	Mean    float64 `json:"mean"`
+	Highest float64 `json:"highest"`
+	After   float64 `json:"after"`
+}
+
+// run returns a report and errInterrupted if ctx was done before the end, and a report
+// and errReported if it tells of a loss or a flood.
+func (d demo) run(ctx context.Context) (_ report, err error) {
+	cloud, err := localdc.New(d.dc)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cloud.Close()) }()
+
+	t := cloud.ClientOptions()
+	t.DC = d.first
+	b, stop, err := d.start(1, "demo", t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := checkOpen(b); err != nil {
+		return nil, err
+	}
+	d.introduce(b)
+
+	play := &play{demo: d, cloud: cloud, bot: b}
+	err = b.run(ctx, localdc.DemoBotToken, play.run)
+	r := play.finish()
+	if r.Interrupted = ctx.Err() != nil; !r.Interrupted {
+		r.Lost = r.Messages - r.Sent
+	}
+	r.OK = err == nil && !r.Interrupted && r.Lost == 0 && r.Duplicates == 0 && r.Answered == r.Asked && r.Floods == 0
+	switch {
+	case r.Interrupted:
+		return r, errInterrupted
+	case err == nil && !r.OK:
+		return r, errReported
+	}
+	return r, err
+}
+
+// checkOpen refuses limits under which a demonstration would never end.
+func checkOpen(b *bot) error {
+	for category, stats := range b.client.Limiter().Stats() {
+		if stats.Limit.Paused() {
+			return usageError{fmt.Errorf("rate_limits.%v is %v, which lets nothing through: the demonstration would never end", category, stats.Limit)}
+		}
+	}
+	return nil
+}
+
+func (d demo) introduce(b *bot) {
+	l := d.dc.Limits
+	fmt.Fprintln(d.out, "A Telegram data centre on loopback. No account, no network.")
+	fmt.Fprintf(d.out, "  its limits:      %g messages a second (burst %d), %g in a chat (burst %d)\n",
+		l.Account.PerSecond, l.Account.Burst, l.Chat.PerSecond, l.Chat.Burst)
+	stats := b.client.Limiter().Stats()
+	fmt.Fprintf(d.out, "  the client's:    messages %v, all calls %v\n", stats[classify.Message].Limit, stats[classify.Global].Limit)
+}
+
+// play is a demonstration under way.
+type play struct {
+	demo
+	cloud *localdc.Cloud
+	bot   *bot
+
+	chats     []*localdc.Chat
+	broadcast *broadcast
+	talk      conversation
+	report    demoReport
+}
+
+func (p *play) run(ctx context.Context, self *tg.User) error {
+	fmt.Fprintf(p.out, "@%s logged in over MTProto: it called at DC %d and is at home in DC %d.\n",
+		self.Username, p.first, p.bot.client.Config().ThisDC)
+
+	var people errgroup.Group
+	users := make([]*localdc.User, len(p.people))
+	for i, name := range p.people {
+		users[i] = p.cloud.AddUser(name)
+		people.Go(func() error { return p.talk.greet(ctx, users[i]) })
+	}
+	if err := people.Wait(); err != nil {
+		return err
+	}
+	p.talk.print(p.out)
+	fmt.Fprintf(p.out, "Broadcast of %d messages to %d chats, while %s goes on talking:\n", p.demo.chats*p.each, p.demo.chats, p.people[0])
+
+	peers := make([]tg.InputPeerClass, p.demo.chats)
+	for i := range peers {
+		chat := p.cloud.AddUser(fmt.Sprintf("reader %d", i+1)).Chat
+		p.chats = append(p.chats, chat)
+		peers[i] = chat.InputPeer()
+	}
+	p.broadcast = &broadcast{bot: p.bot, chats: peers, each: p.each, step: newProgress(p.out, len(peers)*p.each)}
+
+	over := make(chan struct{})
+	var person errgroup.Group
+	person.Go(func() error { return p.talk.goOn(ctx, users[0], p.pause, over) })
+	err := p.measure(ctx)
+	close(over)
+	return errors.Join(err, person.Wait())
+}
+
+// measure runs the broadcast and compares its time with the least possible.
+func (p *play) measure(ctx context.Context) error {
+	r := &p.report
+	r.Congestion.Before = rounded(p.bot.client.Congestion())
+	tokens, calls := p.bot.client.Limiter().Stats(), p.tally.now().calls
+	messages := p.cloud.Record().Total.Messages
+
+	start := time.Now()
+	err := p.broadcast.run(ctx)
+	took := time.Since(start)
+
+	made := p.tally.now().calls
+	for category, n := range calls {
+		made[category] -= n
+	}
+	r.Meanwhile = p.cloud.Record().Total.Messages - messages
+	r.Seconds, r.BackedOffSeconds = seconds(took), seconds(p.broadcast.backedOff)
+	r.Congestion.Mean, r.Congestion.Highest = rounded(p.broadcast.congestion.mean()), rounded(p.broadcast.congestion.highest)
+	if err != nil {
+		return err // half a broadcast compares with nothing
+	}
+	least, limit := leastTime(tokens, made, p.dc.Limits, r.Meanwhile, p.each)
+	r.LeastSeconds, r.Limit = seconds(least), limit
+	if least > 0 {
+		r.Ratio = rounded(took.Seconds() / least.Seconds())
+	}
+	return nil
+}
+
+// finish counts what the data centre has, which is the one that knows.
+func (p *play) finish() demoReport {
+	r := p.report
+	r.Chats, r.Messages = p.demo.chats, p.demo.chats*p.each
+	for _, chat := range p.chats {
+		stands := make(map[string]int)
+		for _, m := range chat.Messages() {
+			stands[m.Message]++
+		}
+		for i := range p.each {
+			n := stands[p.broadcast.text(i)]
+			r.Sent += min(n, 1)
+			r.Duplicates += max(n-1, 0)
+		}
+	}
+	r.Asked, r.Answered = p.talk.asked, p.talk.answered
+	r.LongestAnswerSeconds = seconds(p.talk.longest)
+	r.Floods = len(p.cloud.Record().Floods())
+	r.Congestion.After = rounded(p.bot.client.Congestion())
+	r.traffic = p.bot.traffic(p.tally.now())
+	return r
+}
+
+func (r demoReport) text(w io.Writer) {
+	if r.Interrupted {
+		fmt.Fprintln(w, "\nInterrupted. Until then:")
+	}
+	fmt.Fprintf(w, "\nsent         %d of %d messages to %d chats, %d lost, %d twice\n", r.Sent, r.Messages, r.Chats, r.Lost, r.Duplicates)
+	fmt.Fprintf(w, "answered     %d of %d messages from people, the slowest in %.3f s\n", r.Answered, r.Asked, r.LongestAnswerSeconds)
+	fmt.Fprintf(w, "floods       %d, by the data centre's record; the client saw %d\n", r.Floods, r.ClientFloods)
+	if r.LeastSeconds > 0 {
+		fmt.Fprintf(w, "time         %.3f s for %d messages, answers included; the least possible is %.3f s: %.4f of it\n",
+			r.Seconds, r.Meanwhile, r.LeastSeconds, r.Ratio)
+		fmt.Fprintf(w, "             (%s, and the tokens there at the start)\n", r.Limit)
+	}
+	fmt.Fprintf(w, "congestion   %.2f before; mean %.2f, highest %.2f in the broadcast, which held back for %.1f s; %.2f after\n",
+		r.Congestion.Before, r.Congestion.Mean, r.Congestion.Highest, r.BackedOffSeconds, r.Congestion.After)
+	r.traffic.text(w)
+	if !r.OK && !r.Interrupted {
+		fmt.Fprintln(w, "FAILED: something was lost, sent twice or flooded.")
+	}
+}
+
+// firstLine is how an answer is shown.
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
+		line += " …"
+	}
+	return line
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-faster/errors"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sharedKey saves each data centre the time of making one.
+var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// output is what a program writes, to be read while it does.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	seen map[string]func() // called once, when the text comes by
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	for text, f := range o.seen {
+		if strings.Contains(o.text.String(), text) {
+			delete(o.seen, text)
+			f()
+		}
+	}
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// on calls f once the text was written.
+func (o *output) on(text string, f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil {
+		o.seen = make(map[string]func())
+	}
+	o.seen[text] = f
+}
+
+// program is a process of a test's.
+type program struct {
+	stdout, stderr output
+	env            map[string]string
+}
+
+func (p *program) process(args ...string) process {
+	return process{args, func(name string) (string, bool) { v, ok := p.env[name]; return v, ok }, &p.stdout, &p.stderr}
+}
+
+func (p *program) run(t *testing.T, args ...string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return p.process(args...).run(ctx)
+}
+
+func TestClassifyPrintsALineForEachName(t *testing.T) {
+	var p program
+	p.env = map[string]string{"APP_ID": "wrong"} // no configuration is read
+	require.Equal(t, exitOK, p.run(t, "classify", "messages.sendMessage", "upload.getFile", "help.getConfig"))
+	require.Equal(t, "messages.sendMessage\tmessage\nupload.getFile\tmedia\nhelp.getConfig\tquery\n", p.stdout.String())
+	require.Empty(t, p.stderr.String())
+}
+
+func TestClassifyNamesAllThatAreNoFunctions(t *testing.T) {
+	var p program
+	require.Equal(t, exitUsage, p.run(t, "classify", "messages.sendMesage", "help.getConfig", "SendMessage"))
+	require.Equal(t, "help.getConfig\tquery\n", p.stdout.String())
+	require.Contains(t, p.stderr.String(), `"messages.sendMesage" is not the name of a function; did you mean messages.sendMessage?`)
+	require.Contains(t, p.stderr.String(), `"SendMessage" is not the name of a function; did you mean messages.sendMessage?`)
+}
+
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown flag --bogus":                    {"--bogus"},
+		"unknown flag --jsn":                      {"-jsn"},
+		"unexpected argument bogus":               {"bogus"},
+		`expected "<name> ..."`:                   {"classify"},
+		"takes names and no flags":                {"classify", "--json", "help.getConfig"},
+		`":9090" names no host: write 127.0.0.1`:  {"--http", ":9090"},
+		`"9090" is not host:port`:                 {"-http", "9090"},
+		`"127.0.0.1:65536" is not host:port`:      {"--http=127.0.0.1:65536"},
+		`--log-level: "loud" is no level`:         {"--log-level", "loud"},
+		`--log-level: "fatal" is no level`:        {"--log-level", "fatal"},
+		"no-such-file.yaml":                       {"--config", "no-such-file.yaml"},
+		"the demonstration would never end":       {"--config", "testdata/paused.yaml"},
+		"rate_limits.massage is not a known key;": {"--config", "testdata/wrong.yaml"},
+	} {
+		var p program
+		require.Equal(t, exitUsage, p.run(t, args...), "%v: %s", args, &p.stderr)
+		require.Contains(t, p.stderr.String(), want)
+		require.NotContains(t, p.stdout.String(), "logged in", "nothing was sent")
+	}
+}
+
+func TestMistakesAreToldTogether(t *testing.T) {
+	var p program
+	p.env = map[string]string{"APP_ID": "12345", "BOT_TOKEN": "12345:secret-of-the-bot"}
+	require.Equal(t, exitUsage, p.run(t, "--config", "testdata/wrong.yaml"))
+	for _, want := range []string{"massage", "dc: 7", "app_hash is missing"} {
+		require.Contains(t, p.stderr.String(), want)
+	}
+	require.NotContains(t, p.stderr.String(), "secret-of-the-bot")
+
+	p = program{}
+	require.Equal(t, exitUsage, p.run(t, "--http", ":1", "--log-level", "loud"))
+	require.Contains(t, p.stderr.String(), "--http")
+	require.Contains(t, p.stderr.String(), "--log-level")
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	var p program
+	require.Equal(t, exitOK, p.run(t, "--help"))
+	for _, want := range []string{"APP_ID", "BOT_TOKEN", "SESSION_FILE", "--config", "--http", "--json", "Examples:", "classify"} {
+		require.Contains(t, p.stdout.String(), want)
+	}
+	p = program{}
+	require.Equal(t, exitOK, p.run(t, "-version"))
+	require.Contains(t, p.stdout.String(), "examplebot ")
+}
+
+func TestDashes(t *testing.T) {
+	require.Equal(t,
+		[]string{"--json", "--http=a:1", "-h", "--x", "a-b", "-", "--", "-json"},
+		doubleDashes([]string{"-json", "-http=a:1", "-h", "--x", "a-b", "-", "--", "-json"}))
+}
+
+// The example says that its limits are the defaults.
+func TestExampleConfigurationHasTheDefaultLimits(t *testing.T) {
+	cfg, err := config.Load("../../config/example.yaml", nil)
+	require.NoError(t, err)
+	changes, err := rateLimits(cfg.RateLimits)
+	require.NoError(t, err)
+	limits := make(map[classify.Category]ratelimit.Limit)
+	for category, change := range changes {
+		limits[category] = change.Apply(ratelimit.Limit{Rate: -1, Burst: -1})
+	}
+	require.Equal(t, invoke.DefaultLimits(), limits)
+}
+
+func TestSettingsAreTranslated(t *testing.T) {
+	rate := 3.0
+	changes, err := rateLimits(map[string]config.RateLimit{"media": {Rate: &rate}})
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.Limit{Rate: 3, Burst: 10}, changes[classify.Media].Apply(ratelimit.Limit{Rate: 5, Burst: 10}))
+
+	_, err = rateLimits(map[string]config.RateLimit{"massage": {}, "medium": {}})
+	require.ErrorContains(t, err, "massage")
+	require.ErrorContains(t, err, "medium")
+
+	for want, text := range map[flood.Threshold]string{
+		flood.Default: "default", flood.Never: "never", flood.Always: "always", flood.UpTo(90 * time.Second): "1m30s",
+	} {
+		cfg, err := config.Parse([]byte("sleep_threshold: " + text))
+		require.NoError(t, err)
+		require.Equal(t, want, sleepThreshold(cfg.SleepThreshold))
+	}
+}
+
+func TestErrorsAreLoggedInOneLine(t *testing.T) {
+	var out output
+	logger, err := newLogger(&out, "info")
+	require.NoError(t, err)
+	logger.Debug("not this")
+	logger.With(zap.Error(errors.New("broken"))).Info("Restarting", zap.NamedError("cause", errors.Wrap(errors.New("pipe"), "write")))
+	require.Equal(t, 1, strings.Count(out.String(), "\n"))
+	require.Contains(t, out.String(), `INFO	Restarting	{"error": "broken", "cause": "write: pipe"}`)
+}
+
+// decode reads what --json printed.
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &fields), text)
+	return fields
+}

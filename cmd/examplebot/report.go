@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/localdc"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// tally is an invoke.Observer that counts what a report tells.
+type tally struct {
+	mu     sync.Mutex
+	counts counts
+}
+
+// counts is what happened so far.
+type counts struct {
+	calls   map[classify.Category]int // sent, retries included; Global is all of them
+	waits   int                       // calls that waited before they were sent
+	waited  time.Duration             // all of them together
+	longest time.Duration
+	floods  int // floods that the client was answered with
+}
+
+// Observe implements invoke.Observer.
+func (t *tally) Observe(e invoke.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &t.counts
+	switch e.Kind {
+	case invoke.Admitted:
+		if c.calls == nil {
+			c.calls = make(map[classify.Category]int)
+		}
+		c.calls[e.Category]++
+		c.calls[classify.Global]++
+		if e.Wait > 0 {
+			c.waits++
+			c.waited += e.Wait
+			c.longest = max(c.longest, e.Wait)
+		}
+	case invoke.Flooded:
+		c.floods++
+	}
+}
+
+// now returns a copy.
+func (t *tally) now() counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.counts
+	c.calls = make(map[classify.Category]int, len(t.counts.calls))
+	for category, n := range t.counts.calls {
+		c.calls[category] = n
+	}
+	return c
+}
+
+// leastTime is the shortest time in which the calls could have been sent, and the
+// limit that makes it so: each bucket has to refill what it did not hold at the
+// start. The data centre's buckets are taken as full then, since it does not tell;
+// that can only make the time shorter.
+func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[classify.Category]int, dc localdc.Limits, messages, each int) (time.Duration, string) {
+	var least float64
+	limit := "none"
+	consider := func(name string, n int, tokens, rate float64) {
+		missing := float64(n) - tokens
+		if rate > 0 && missing/rate > least { // a data centre without a limit has rate 0
+			least, limit = missing/rate, name
+		}
+	}
+	for category, stats := range before {
+		consider("client "+stats.Name+" "+stats.Limit.String(), calls[category], stats.Tokens, stats.Limit.Rate)
+	}
+	consider("data centre account", messages, float64(dc.Account.Burst), dc.Account.PerSecond)
+	consider("data centre chat", each, float64(dc.Chat.Burst), dc.Chat.PerSecond)
+	return time.Duration(least * float64(time.Second)), limit
+}
+
+// traffic is the part of a report that is about limits.
+type traffic struct {
+	// Calls is how many calls the client sent, retries included.
+	Calls int `json:"calls"`
+	// ClientFloods is how many of them were answered with a flood, as the client saw.
+	ClientFloods int `json:"client_floods"`
+	// Waits is how many had to wait in the client, WaitedSeconds how long they did
+	// together, LongestWaitSeconds the longest.
+	Waits              int     `json:"waits"`
+	WaitedSeconds      float64 `json:"waited_seconds"`
+	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
+	// TokensLeft is what the client could have sent at once at the end, by category.
+	TokensLeft map[classify.Category]float64 `json:"tokens_left"`
+	// TypingSent and TypingSkipped count typing notices; of those skipped,
+	// TypingBusy were not tried because of congestion, the others got no permit.
+	TypingSent    int64 `json:"typing_sent"`
+	TypingSkipped int64 `json:"typing_skipped"`
+	TypingBusy    int64 `json:"typing_busy"`
+}
+
+func (b *bot) traffic(c counts) traffic {
+	available := b.client.Available()
+	for category, tokens := range available {
+		available[category] = rounded(tokens)
+	}
+	return traffic{
+		Calls:              c.calls[classify.Global],
+		ClientFloods:       c.floods,
+		Waits:              c.waits,
+		WaitedSeconds:      seconds(c.waited),
+		LongestWaitSeconds: seconds(c.longest),
+		TokensLeft:         available,
+		TypingSent:         b.count.typing.Load(),
+		TypingSkipped:      b.count.busyTyping.Load() + b.count.noRoom.Load(),
+		TypingBusy:         b.count.busyTyping.Load(),
+	}
+}
+
+func (t traffic) text(w io.Writer) {
+	fmt.Fprintf(w, "waits        %d of %d calls, %.1f s together, the longest %.3f s\n", t.Waits, t.Calls, t.WaitedSeconds, t.LongestWaitSeconds)
+	fmt.Fprintf(w, "typing       %d notices sent, %d skipped (%d when busy, %d without a permit)\n",
+		t.TypingSent, t.TypingSkipped, t.TypingBusy, t.TypingSkipped-t.TypingBusy)
+	fmt.Fprint(w, "tokens left ")
+	for _, category := range classify.Categories() {
+		fmt.Fprintf(w, " %v %.1f", category, t.TokensLeft[category])
+	}
+	fmt.Fprintln(w)
+}
+
+// seconds is d for a report: more than milliseconds nobody wants to read.
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func rounded(v float64) float64 { return math.Round(v*10000) / 10000 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gotd/td/telegram"
+
+	"github.com/weirtg/weir/client"
+	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/metrics"
+)
+
+// runFlags belong to the default command; they stand beside it so that --help shows
+// them.
+type runFlags struct {
+	Config   string `name:"config" placeholder:"FILE" help:"Read the account, limits and more from a file in YAML. Without an account, the demonstration runs under its limits."`
+	HTTP     string `name:"http" placeholder:"HOST:PORT" help:"Serve /metrics for Prometheus and /healthz, for example on 127.0.0.1:9090, this machine alone."`
+	JSON     bool   `name:"json" help:"Print the report as one JSON object; all else goes to standard error."`
+	LogLevel string `placeholder:"LEVEL" help:"Log debug, info, warn or error to standard error. Unless it is given, warn for the demonstration and info for an account."`
+}
+
+type runCommand struct{}
+
+// report is what a run has to tell in the end. It is also what --json prints.
+type report interface{ text(io.Writer) }
+
+// Run runs the bot where its account is.
+func (runCommand) Run(ctx context.Context, p process, flags runFlags) error {
+	cfg, err := config.Load(flags.Config, p.getenv)
+	if err != nil {
+		return fmt.Errorf("configuration:\n%w", err)
+	}
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintln(p.stderr, "examplebot: warning:", warning)
+	}
+	s, err := flags.settings(cfg, p)
+	if err != nil {
+		return usageError{err}
+	}
+	var result report
+	if cfg.HasAccount() {
+		result, err = account{settings: s, cfg: cfg}.run(ctx)
+	} else {
+		result, err = newDemo(s).run(ctx)
+	}
+	if result == nil {
+		return err
+	}
+	return errors.Join(flags.print(p, result), err)
+}
+
+func (r runFlags) print(p process, result report) error {
+	if r.JSON {
+		return json.NewEncoder(p.stdout).Encode(result)
+	}
+	result.text(p.stdout)
+	return nil
+}
+
+// settings are what the demonstration and an account have in common.
+type settings struct {
+	client  client.Options
+	metrics *metrics.Metrics
+	tally   *tally
+	http    string    // where to serve metrics, "" for nowhere
+	out     io.Writer // for people
+}
+
+// settings puts flags and configuration together. The error names all that is wrong
+// with them.
+func (r runFlags) settings(cfg config.Config, p process) (settings, error) {
+	s := settings{metrics: metrics.New("examplebot"), tally: &tally{}, http: cfg.HTTP, out: p.stdout}
+	if r.JSON {
+		s.out = p.stderr
+	}
+	var errs []error
+	if r.HTTP != "" {
+		s.http = r.HTTP
+		errs = append(errs, checkAddr(r.HTTP))
+	}
+	level := cfg.LogLevel
+	switch {
+	case r.LogLevel != "":
+		level = r.LogLevel
+	case !cfg.HasAccount():
+		level = "warn"
+	}
+	logger, err := newLogger(p.stderr, level)
+	errs = append(errs, err)
+	limits, err := rateLimits(cfg.RateLimits)
+	errs = append(errs, err)
+	s.client = client.Options{
+		RateLimits:     limits,
+		SleepThreshold: sleepThreshold(cfg.SleepThreshold),
+		Observer:       invoke.Observers(s.metrics, s.tally),
+		Logger:         logger,
+	}
+	return s, errors.Join(errs...)
+}
+
+// start makes the bot and serves its metrics, before anything is sent. stop ends the
+// serving.
+func (s settings) start(appID int, appHash string, t telegram.Options) (b *bot, stop func() error, err error) {
+	opts := s.client
+	opts.Telegram = t
+	if b, err = newBot(appID, appHash, opts); err != nil {
+		return nil, nil, err
+	}
+	s.metrics.Watch(b.client.Limiter())
+	if s.http == "" {
+		return b, func() error { return nil }, nil
+	}
+	srv, err := serve(s.http, s.metrics, b.online)
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(s.out, "Metrics on http://%v/metrics\n", srv.addr)
+	return b, srv.close, nil
+}

@@ -1,0 +1,267 @@
+package invoke
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// ChatMode says whether chats have gates of their own.
+type ChatMode uint8
+
+const (
+	// ChatsOfBots gives chats gates if the account is a bot, which is what
+	// Telegram's published figures are about. Whether it is one is learned from the
+	// login, or from the first answer that shows the account itself.
+	ChatsOfBots ChatMode = iota
+	// ChatsAlways gives them gates whoever the account is.
+	ChatsAlways
+	// ChatsNever gives them none.
+	ChatsNever
+)
+
+// ChatLimits are the limits of one chat for messages: what is sent, forwarded and
+// edited, albums and forwards counted by the message. What is zero has its default.
+type ChatLimits struct {
+	Mode ChatMode
+	// Private is the limit of a chat with one user: 1 a second, burst 3. Telegram
+	// says about one a second and lets short bursts pass.
+	Private ratelimit.Limit
+	// Group is the limit of a group or channel: 20 in a sliding minute.
+	Group ratelimit.Window
+}
+
+// The names of the keyed gates that a limiter has by itself.
+const (
+	PrivateGate      = "private"       // one for each chat with a user
+	GroupGate        = "group"         // one for each group and channel
+	PaidGate         = "paid"          // for broadcasts that pay
+	ResolvePhoneGate = "resolve_phone" // for contacts.resolvePhone
+)
+
+// paidLimit is Telegram's for messages with allow_paid_floodskip.
+var paidLimit = ratelimit.Limit{Rate: 1000, Burst: 100}
+
+// resolvePhoneLimit is what Telegram asks clients to keep to by themselves.
+var resolvePhoneLimit = ratelimit.Limit{Rate: 1.0 / 3, Burst: 1}
+
+// KeyedGate is a limit of the program's own: so many calls for each user, command,
+// or whatever else a key is made of. It is also how a program keeps a limit that
+// Telegram has changed overnight.
+type KeyedGate struct {
+	// Name tells the gate apart in errors, events and [Limiter.UpdateGates]. No other
+	// gate may have it; [ResolvePhoneGate] replaces the limiter's own.
+	Name string
+	// Rule is a ratelimit.Limit or a ratelimit.Window.
+	Rule ratelimit.Rule
+	// Key returns the key of a call, "" if the gate does not concern it. It gets the
+	// innermost request, which it must not change, runs before anything is taken, on
+	// the goroutine of the call, and a panic goes through to there. Keys are hashed:
+	// a long one costs no memory.
+	Key func(req bin.Encoder, call classify.Call) string
+	// MaxWaiters bounds the queue of each of its gates, 0 for no bound. Beyond it
+	// calls are refused with ratelimit.ErrQueueFull.
+	MaxWaiters int
+}
+
+// MaxKeyedGates is how many gates of its own a program can have.
+const MaxKeyedGates = 5
+
+// maxGates is the most that one call passes: the program's, resolve_phone, its chat's,
+// its category's and the global one.
+const maxGates = MaxKeyedGates + 4
+
+// keyedGates is a KeyedGate at work.
+type keyedGates struct {
+	*ratelimit.Gates
+	name string
+	key  func(req bin.Encoder, call classify.Call) string
+}
+
+func resolvePhone() KeyedGate {
+	return KeyedGate{
+		Name: ResolvePhoneGate,
+		Rule: resolvePhoneLimit,
+		Key: func(_ bin.Encoder, call classify.Call) string {
+			if call.Method == "contacts.resolvePhone" {
+				return "account"
+			}
+			return ""
+		},
+	}
+}
+
+// addKeyed makes the limiter's own keyed gates and the program's.
+func (l *Limiter) addKeyed(opts LimiterOptions) error {
+	var errs []error
+	if opts.Chats.Mode > ChatsNever {
+		errs = append(errs, fmt.Errorf("chats: mode is %d: want ChatsOfBots, ChatsAlways or ChatsNever", opts.Chats.Mode))
+	}
+	if len(opts.Gates) > MaxKeyedGates {
+		errs = append(errs, fmt.Errorf("gates: there are %d: want at most %d", len(opts.Gates), MaxKeyedGates))
+	}
+	l.chatMode = opts.Chats.Mode
+	add := func(name string, rule ratelimit.Rule, maxWaiters int) *ratelimit.Gates {
+		gates, err := l.limiter.NewGates(name, rule)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("gates: %w", err))
+			return nil
+		}
+		gates.SetMaxWaiters(maxWaiters)
+		l.byName[name] = gates
+		return gates
+	}
+	private, group := opts.Chats.Private, opts.Chats.Group
+	if private == (ratelimit.Limit{}) {
+		private = ratelimit.Limit{Rate: 1, Burst: 3}
+	}
+	if group == (ratelimit.Window{}) {
+		group = ratelimit.Window{Limit: 20, Period: time.Minute}
+	}
+	l.private = add(PrivateGate, private, opts.MaxWaiters)
+	l.group = add(GroupGate, group, opts.MaxWaiters)
+	l.paid = add(PaidGate, paidLimit, opts.MaxWaiters)
+
+	own := slices.Clone(opts.Gates)
+	if !slices.ContainsFunc(own, func(g KeyedGate) bool { return g.Name == ResolvePhoneGate }) {
+		own = append(own, resolvePhone())
+	}
+	names := map[string]bool{PrivateGate: true, GroupGate: true, PaidGate: true, FloodGate: true}
+	for i, g := range own {
+		taken := names[g.Name]
+		names[g.Name] = true
+		_, notCategory := classify.ParseCategory(g.Name)
+		switch {
+		case g.Name == "", taken, notCategory == nil:
+			errs = append(errs, fmt.Errorf("gates[%d]: name is %q: want one that no other gate has", i, g.Name))
+		case g.Key == nil:
+			errs = append(errs, fmt.Errorf("gates[%d]: %s has no Key: want a function that returns the key of a call", i, g.Name))
+		case g.Rule == nil:
+			errs = append(errs, fmt.Errorf("gates[%d]: %s has no Rule: want a ratelimit.Limit or a ratelimit.Window", i, g.Name))
+		case g.MaxWaiters < 0:
+			errs = append(errs, fmt.Errorf("gates[%d]: %s.MaxWaiters is %d: want 0 for no bound, or more", i, g.Name, g.MaxWaiters))
+		default:
+			if gates := add(g.Name, g.Rule, g.MaxWaiters); gates != nil {
+				l.keyed = append(l.keyed, keyedGates{Gates: gates, name: g.Name, key: g.Key})
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UpdateGates changes the rules of keyed gates by name: [PrivateGate], [GroupGate],
+// [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
+// them. Either all changes are made or none. It takes a time that grows with the
+// number of chats that were active lately, and does not block otherwise.
+func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
+	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
+	for name, change := range changes {
+		gates, ok := l.byName[name]
+		if !ok {
+			return fmt.Errorf("gates: there is none named %q", name)
+		}
+		byGate[gates.Set()] = change
+	}
+	if err := l.limiter.Update(byGate); err != nil {
+		return fmt.Errorf("gates: %w", err)
+	}
+	return nil
+}
+
+// GateStats returns the state of the keyed gates, by name. It does not block.
+func (l *Limiter) GateStats() map[string]ratelimit.GatesStats {
+	stats := make(map[string]ratelimit.GatesStats, len(l.byName))
+	for name, gates := range l.byName {
+		stats[name] = gates.Stats()
+	}
+	return stats
+}
+
+// SetBot tells whether the account is a bot, for [ChatsOfBots]. A limiter learns it by
+// itself from the answer to a login and from what shows the account itself.
+func (l *Limiter) SetBot(bot bool) { l.bot.Store(bot) }
+
+// learn looks into an answer for the account itself.
+func (l *Limiter) learn(output bin.Decoder) {
+	switch out := output.(type) {
+	case *tg.AuthAuthorizationBox:
+		if authorization, ok := out.Authorization.(*tg.AuthAuthorization); ok {
+			if user, ok := authorization.User.(*tg.User); ok {
+				l.SetBot(user.Bot)
+			}
+		}
+	case *tg.UserClassVector:
+		for _, user := range out.Elems {
+			if user, ok := user.(*tg.User); ok && user.Self {
+				l.SetBot(user.Bot)
+			}
+		}
+	}
+}
+
+func (l *Limiter) limitsChats() bool {
+	return l.chatMode == ChatsAlways || l.chatMode == ChatsOfBots && l.bot.Load()
+}
+
+// chatGate is the gate of a chat for n messages.
+func (l *Limiter) chatGate(peer classify.Peer, n int) ratelimit.Gate {
+	gates := l.group
+	if peer.IsUser() || peer == classify.Self {
+		gates = l.private
+	}
+	return gates.Key(uint64(peer)).Times(n)
+}
+
+// pass is the gates of one call, the narrowest first.
+type pass struct {
+	gates [maxGates]ratelimit.Gate
+	n     int
+	// common is how many of them, at the end, a permit pays for.
+	common int
+}
+
+func (p *pass) add(g ratelimit.Gate) {
+	p.gates[p.n] = g
+	p.n++
+}
+
+// all are the gates of a call that pays for itself.
+func (p *pass) all() []ratelimit.Gate { return p.gates[:p.n] }
+
+// own are the gates of a call whose permit has paid for the others.
+func (p *pass) own() []ratelimit.Gate { return p.gates[:p.n-p.common] }
+
+// passOf finds the gates of a call. The parts of a file after the first ride free: the
+// limiter bounds requests, not bytes.
+func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
+	if c.Part {
+		return p
+	}
+	inner := classify.Unwrap(req)
+	for _, g := range l.keyed {
+		if key := g.key(inner, c); key != "" {
+			p.add(g.Key(l.limiter.Key(key)))
+		}
+	}
+	if c.Peer != 0 && (c.Category == classify.Message || c.Category == classify.Media) {
+		n, paid := classify.Messages(inner)
+		if paid {
+			p.add(l.paid.Key(0))
+			return p
+		}
+		if n > 0 && l.limitsChats() {
+			p.add(l.chatGate(c.Peer, n))
+		}
+	}
+	p.add(l.gates[c.Category])
+	p.add(l.gates[classify.Global])
+	p.common = 2
+	return p
+}
