@@ -215,6 +215,7 @@ func TestCancelledRunAnswersEveryWaiter(t *testing.T) {
 	alice := cloud.AddUser("alice")
 	c := newClient(t, cloud, client.Options{
 		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)},
+		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -252,6 +253,7 @@ func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
 	alice := cloud.AddUser("alice")
 	c := newClient(t, cloud, client.Options{
 		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(50).Burst(1)},
+		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
 	})
 	asBot(t, c, func(ctx context.Context) error {
 		release, err := cloud.Hold("messages.sendMessage")
@@ -337,14 +339,45 @@ func TestSessionIsKept(t *testing.T) {
 
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, whole[:len(whole)/2], 0o600))
-	err = open().Run(t.Context(), func(context.Context) error { return errors.New("must not connect") })
-	require.ErrorContains(t, err, path+" is damaged")
-	require.NotContains(t, err.Error(), string(whole[:20]))
+	for _, damaged := range [][]byte{whole[:len(whole)/2], {}, []byte("{}"), []byte("null"), []byte("[1]")} {
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		err = open().Run(t.Context(), func(context.Context) error { return errors.New("must not connect") })
+		require.ErrorContains(t, err, path+" is damaged")
+		require.NotContains(t, err.Error(), string(whole[:20]))
+	}
 
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: ")
+
+	path = filepath.Join(t.TempDir(), "missing", "bot.session.json")
+	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: no file can be made for "+path)
+}
+
+func TestChatGatesComeWithTheLoginOfABot(t *testing.T) {
+	cloud := newCloud(t, localdc.Options{Limits: localdc.Published()})
+	alice, group := cloud.AddUser("alice"), cloud.AddGroup("friends")
+	c := newClient(t, cloud, client.Options{
+		Chats: invoke.ChatLimits{Group: ratelimit.Window{Limit: 3, Period: 2 * time.Second}},
+	})
+	asBot(t, c, func(ctx context.Context) error {
+		start := time.Now()
+		for i := range 6 {
+			if err := send(c, ctx, group.InputPeer(), fmt.Sprint(i)); err != nil {
+				return err
+			}
+		}
+		assert.GreaterOrEqual(t, time.Since(start), 2*time.Second)
+		start = time.Now()
+		for i := range 5 {
+			if err := send(c, ctx, alice.InputPeer(), fmt.Sprint(i)); err != nil {
+				return err
+			}
+		}
+		assert.GreaterOrEqual(t, time.Since(start), 1990*time.Millisecond, "a burst of 3, then one a second")
+		return nil
+	})
+	require.Empty(t, cloud.Record().Floods(), "the data centre has the same limit for a chat")
 }
 
 func TestBadArgumentsAreNamed(t *testing.T) {

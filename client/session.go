@@ -19,7 +19,7 @@ import (
 // half written, and a file that is damaged all the same is an error, since logging
 // in anew at each start is itself limited. The file has mode 0600.
 type SessionFile struct {
-	// Path of the file. Its directory has to exist.
+	// Path of the file. It is an error to start if it can neither be read nor made.
 	Path string
 
 	mu sync.Mutex
@@ -35,13 +35,26 @@ func (f *SessionFile) LoadSession(context.Context) ([]byte, error) {
 	data, err := os.ReadFile(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, session.ErrNotFound
+		// A login that could not be kept would be spent, and gotd try for ever.
+		probe, err := f.temporary()
+		if err != nil {
+			return nil, fmt.Errorf("session: no file can be made for %s: %w", f.Path, err)
+		}
+		return nil, errors.Join(session.ErrNotFound, probe.Close(), os.Remove(probe.Name()))
 	case err != nil:
 		return nil, fmt.Errorf("session: %w", err)
-	case !json.Valid(data):
+	}
+	// gotd takes a session that it does not know for none, and logs in.
+	var kept struct{ Version int }
+	if err := json.Unmarshal(data, &kept); err != nil || kept.Version < 1 {
 		return nil, fmt.Errorf("session: %s is damaged (%d bytes): restore it, or remove it to log in again", f.Path, len(data))
 	}
 	return data, nil
+}
+
+// temporary makes a file beside the session's, with mode 0600.
+func (f *SessionFile) temporary() (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*")
 }
 
 // StoreSession implements session.Storage. When it returns nil, the session is on
@@ -54,8 +67,7 @@ func (f *SessionFile) StoreSession(_ context.Context, data []byte) (err error) {
 			err = fmt.Errorf("session: %w", err)
 		}
 	}()
-	dir := filepath.Dir(f.Path)
-	tmp, err := os.CreateTemp(dir, filepath.Base(f.Path)+".*") // mode 0600
+	tmp, err := f.temporary()
 	if err != nil {
 		return err
 	}
@@ -71,7 +83,7 @@ func (f *SessionFile) StoreSession(_ context.Context, data []byte) (err error) {
 	if runtime.GOOS == "windows" {
 		return nil // a directory cannot be synced there
 	}
-	d, err := os.Open(dir)
+	d, err := os.Open(filepath.Dir(f.Path))
 	if err != nil {
 		return err
 	}

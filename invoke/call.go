@@ -97,12 +97,19 @@ func (c *call) enter(ctx context.Context, fc flood.Call, admitted *Event) (flood
 	return pass, c.closed(ctx, err)
 }
 
-// acquire takes the call's tokens.
+// acquire takes the call's tokens, but for those that a permit has paid.
 func (c *call) acquire(ctx context.Context, admitted *Event) error {
-	gates := c.pass.all()
-	if c.prepaid() {
-		gates = c.pass.own()
+	if !c.prepaid() {
+		return c.take(ctx, c.pass.all(), admitted)
 	}
+	err := c.take(ctx, c.pass.own(), admitted)
+	if err != nil {
+		c.m.limiter.limiter.Refund(c.opt.cost, c.pass.shared()...)
+	}
+	return err
+}
+
+func (c *call) take(ctx context.Context, gates []ratelimit.Gate, admitted *Event) error {
 	if len(gates) == 0 {
 		return nil
 	}

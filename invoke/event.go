@@ -94,8 +94,8 @@ type ObserverFunc func(Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(e Event) { f(e) }
 
-// Observers returns an observer that tells all of them, in order. nil ones are left
-// out.
+// Observers returns an observer that tells all of them, in order, even if one
+// panics. nil ones are left out.
 func Observers(all ...Observer) Observer {
 	var some observers
 	for _, o := range all {
@@ -109,7 +109,9 @@ func Observers(all ...Observer) Observer {
 type observers []Observer
 
 func (all observers) Observe(e Event) {
-	for _, o := range all {
-		o.Observe(e)
+	if len(all) == 0 {
+		return
 	}
+	defer all[1:].Observe(e) // the others are told even if this one panics
+	all[0].Observe(e)
 }

@@ -235,8 +235,9 @@ func (p *pass) add(g ratelimit.Gate) {
 // all are the gates of a call that pays for itself.
 func (p *pass) all() []ratelimit.Gate { return p.gates[:p.n] }
 
-// own are the gates of a call whose permit has paid for the others.
-func (p *pass) own() []ratelimit.Gate { return p.gates[:p.n-p.common] }
+// own are the gates that a call has to pay for even with a permit, shared the others.
+func (p *pass) own() []ratelimit.Gate    { return p.gates[:p.n-p.common] }
+func (p *pass) shared() []ratelimit.Gate { return p.gates[p.n-p.common : p.n] }
 
 // passOf finds the gates of a call. The parts of a file after the first ride free: the
 // limiter bounds requests, not bytes.

@@ -291,3 +291,19 @@ func TestPermitLeavesTheChatGateToTheCall(t *testing.T) {
 		require.InDelta(t, 1, time.Since(start).Seconds(), 1e-6)
 	})
 }
+
+func TestPermitOfACallThatIsNotSentIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, call := choke(t, chatsAlways, &server{})
+		for range 3 {
+			require.NoError(t, call(t.Context(), to(1), nil))
+		}
+		before := m.Limiter().Available()[classify.Message]
+		permit, err := m.Limiter().TryAcquire(classify.Message)
+		require.NoError(t, err)
+		ctx := invoke.WithNoWait(invoke.WithPermit(t.Context(), permit))
+		require.ErrorIs(t, call(ctx, to(1), nil), ratelimit.ErrRejected)
+		permit.Return()
+		require.Equal(t, before, m.Limiter().Available()[classify.Message], "once, not twice")
+	})
+}

@@ -528,6 +528,14 @@ func TestObserverThatPanicsHarmsNoCall(t *testing.T) {
 	})
 }
 
+func TestObserversAreToldEvenIfOnePanics(t *testing.T) {
+	r := &recorder{}
+	boom := invoke.ObserverFunc(func(invoke.Event) { panic("boom") })
+	_, call := choke(t, invoke.Options{Observer: invoke.Observers(boom, nil, r, boom, r)}, &server{})
+	require.NoError(t, call(t.Context(), to(1), nil))
+	require.Equal(t, []string{"admitted", "admitted", "sent", "sent"}, r.kinds())
+}
+
 func TestOneLogLineForManyFloodedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gotd/td/session"
@@ -73,14 +71,10 @@ func (a account) run(ctx context.Context) (report, error) {
 // on it.
 func checkSession(ctx context.Context, f *client.SessionFile) error {
 	_, err := f.LoadSession(ctx)
-	if !errors.Is(err, session.ErrNotFound) {
-		return err
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
 	}
-	probe, err := os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*")
-	if err != nil {
-		return fmt.Errorf("session: no file can be made in the directory of %s: %w", f.Path, err)
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return err
 }
 
 func (r accountReport) text(w io.Writer) {

@@ -151,7 +151,7 @@ func TestSessionThatCannotBeUsed(t *testing.T) {
 
 	a.cfg.SessionFile = filepath.Join(t.TempDir(), "missing", "session.json")
 	_, err = a.run(t.Context())
-	require.ErrorContains(t, err, "no file can be made in the directory of "+a.cfg.SessionFile)
+	require.ErrorContains(t, err, "no file can be made for "+a.cfg.SessionFile)
 	require.Zero(t, logins(cloud))
 }
 
