@@ -32,6 +32,7 @@ type set struct {
 	turned     int64            // when young began
 	maxKeys    int
 	spare      []*line
+	scratch    state // keyed: what is looked at; a local state would escape to the heap
 }
 
 // line is a gate that can have waiters.
@@ -123,8 +124,8 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 	if len(s.busy) > 0 && s.busy[s.resolve(key)] != nil {
 		return false
 	}
-	st, _ := s.find(s.resolve(key))
-	return s.algorithm.due(&st, cost, now) <= now
+	s.scratch, _ = s.find(s.resolve(key))
+	return s.algorithm.due(&s.scratch, cost, now) <= now
 }
 
 // take charges a gate that is ready.
@@ -135,9 +136,9 @@ func (s *set) take(key uint64, cost, now int64) {
 	}
 	s.turn(now)
 	key = s.resolve(key)
-	st, _ := s.find(key)
-	s.algorithm.take(&st, cost, now, now)
-	s.keep(key, st)
+	s.scratch, _ = s.find(key)
+	s.algorithm.take(&s.scratch, cost, now, now)
+	s.keep(key, s.scratch)
 }
 
 // giveBack undoes a take.
@@ -161,8 +162,11 @@ func (s *set) giveBack(key uint64, cost, now int64) {
 
 // keep remembers a state as touched.
 func (s *set) keep(key uint64, st state) {
+	n := len(s.young)
 	s.young[key] = st
-	delete(s.old, key)
+	if len(s.young) > n { // else it was young already, and is not among the old
+		delete(s.old, key)
+	}
 }
 
 // turn forgets what is as good as new.
