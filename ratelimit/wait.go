@@ -23,16 +23,16 @@ const lateness = int64(10 * time.Millisecond)
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
 	w := l.waiterLocked(lane, cost, gates)
 	err := l.doneLocked(ctx)
-	if err == nil {
+	if err == nil && !w.content(ctx) {
 		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
-	for err == nil {
+	for now := l.last; err == nil; now = l.nowLocked() {
 		var at *place
-		if at, err = l.advanceLocked(w); at == nil {
+		if at, err = l.advanceLocked(w, now); at == nil {
 			break // admitted, or refused
 		}
 		head := at.line.head() == at
-		if head {
+		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
 			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost, l.last)); err != nil {
 				break
@@ -73,6 +73,20 @@ func (l *Limiter) doneLocked(ctx context.Context) error {
 	return nil
 }
 
+// content reports whether the call waits for as long as it takes, and what it costs
+// fits: then nobody need reckon how long that is.
+func (w *waiter) content(ctx context.Context) bool {
+	if _, ok := ctx.Deadline(); ok {
+		return false
+	}
+	for i := range w.places {
+		if p := &w.places[i]; p.cost > p.gate.set.capacity {
+			return false
+		}
+	}
+	return true
+}
+
 // hopelessLocked returns an error if waiting for what refused says is in vain.
 func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) error {
 	if refused.Reason == ErrImpossible {
@@ -88,8 +102,7 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 
 // advanceLocked moves the waiter as far as it gets. It returns the place where it
 // has to wait, or nil when it was admitted or refused.
-func (l *Limiter) advanceLocked(w *waiter) (*place, error) {
-	now := l.nowLocked()
+func (l *Limiter) advanceLocked(w *waiter, now int64) (*place, error) {
 	for i := range w.places {
 		p := &w.places[i]
 		if p.line == nil {
@@ -170,7 +183,7 @@ func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
 	} else {
 		w = &waiter{woken: make(chan struct{}, 1)}
 	}
-	w.lane, w.since = lane, l.nowLocked()
+	w.lane, w.since = lane, l.last // which takeLocked has just read
 	for _, g := range gates {
 		w.places = append(w.places, place{waiter: w, gate: g, cost: g.cost(cost)})
 	}
@@ -182,9 +195,10 @@ const maxFree = 1024
 
 // leaveLocked takes a waiter that may not have been admitted out of all queues.
 func (l *Limiter) leaveLocked(w *waiter) {
-	now := l.nowLocked()
 	for i := range w.places {
-		w.places[i].leave(now, false)
+		if p := &w.places[i]; p.line != nil {
+			p.leave(l.nowLocked(), false)
+		}
 	}
 	if len(l.free) == maxFree {
 		return
