@@ -29,7 +29,7 @@
 //
 //   - Over any interval a bucket admits at most Burst + Rate × time, and a sliding
 //     window at most Limit in any Period. The one exception is named: where a
-//     bucket's timer fires late by up to 10 ms, that is made up for, so that a
+//     bucket's timer fires late, up to 10 ms of that are made up for, so that a
 //     bucket of burst 1 keeps its full rate on a busy machine.
 //   - Each gate admits in the order of arrival within a lane, and TryAcquire never
 //     passes a call that waits.

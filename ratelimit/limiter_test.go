@@ -532,6 +532,34 @@ func TestLateTimersLoseNoRate(t *testing.T) {
 	require.LessOrEqual(t, c.Now().Sub(start), time.Second+c.late)
 }
 
+func TestTimersLateByMoreThanATokenLoseNoRate(t *testing.T) {
+	c := &handClock{now: time.Unix(1e9, 0), late: 2500 * time.Microsecond}
+	l := ratelimit.New(ratelimit.Options{Clock: c})
+	g := newGate(t, l, "g", 1000, 1)
+	start := c.Now()
+	for range 1001 {
+		require.NoError(t, l.Acquire(t.Context(), 1, g))
+	}
+	require.LessOrEqual(t, c.Now().Sub(start), time.Second+c.late)
+
+	c.move(20 * time.Millisecond) // a pause: nothing is late any more
+	require.NoError(t, l.Try(1, g))
+	require.Error(t, l.Try(1, g))
+}
+
+func TestAtMostTenMillisecondsAreMadeUpFor(t *testing.T) {
+	c := &handClock{now: time.Unix(1e9, 0), late: time.Minute}
+	l := ratelimit.New(ratelimit.Options{Clock: c})
+	g := newGate(t, l, "g", 1000, 1)
+	drain(t, l, g)
+	require.NoError(t, l.Acquire(t.Context(), 1, g))
+	made := 0
+	for l.Try(1, g) == nil {
+		made++
+	}
+	require.Equal(t, 10, made)
+}
+
 func TestLongSleepIsNotMadeUpFor(t *testing.T) {
 	c := &handClock{now: time.Unix(1e9, 0), late: time.Hour}
 	l := ratelimit.New(ratelimit.Options{Clock: c})

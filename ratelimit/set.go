@@ -44,6 +44,9 @@ type line struct {
 	passed int         // normal calls since a background one, while one waits
 	timer  clock.Timer // the only one of the gate, used by the head
 	news   int64       // when the head last got a reason to look, but for the passing of time
+
+	late   int64 // how late the last call was admitted that had waited
+	lateAt int64 // when that was
 }
 
 // DefaultMaxKeys is the bound on the keys of a set that are remembered apart.
@@ -131,7 +134,7 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 // take charges a gate that is ready.
 func (s *set) take(key uint64, cost, now int64) {
 	if !s.keyed {
-		s.algorithm.take(&s.single.state, cost, now, now)
+		s.algorithm.take(&s.single.state, cost, s.single.since(now), now)
 		return
 	}
 	s.turn(now)
@@ -139,6 +142,16 @@ func (s *set) take(key uint64, cost, now int64) {
 	s.scratch, _ = s.find(key)
 	s.algorithm.take(&s.scratch, cost, now, now)
 	s.keep(key, s.scratch)
+}
+
+// since is when a call that does not queue is charged. Calls in sequence are late by what
+// the one before them was: if a timer overslept by more than a token's time, the bucket
+// has spilled over before the next call could come.
+func (l *line) since(now int64) int64 {
+	if now-l.lateAt > lateness {
+		return now
+	}
+	return now - l.late
 }
 
 // giveBack undoes a take.

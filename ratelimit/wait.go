@@ -7,10 +7,9 @@ import (
 	"github.com/gotd/td/clock"
 )
 
-// lateness is how late a timer may fire, or a goroutine run, and still be made up
-// for: the cost is then charged at the time that was due. A machine that slept
-// longer starts again from now, or it would wake with a debt of calls to send at
-// once.
+// lateness is how much is made up for when a timer fires late, or a goroutine runs
+// late: the cost is then charged at the time that was due. Of a longer sleep no more
+// than this is, or a machine would wake with a debt of calls to send at once.
 const lateness = int64(10 * time.Millisecond)
 
 // wait queues a call and sees it through. It is entered with the lock held and
@@ -125,6 +124,7 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) (*place, error) {
 	for i := range w.places {
 		p := &w.places[i]
 		p.line.set.algorithm.take(&p.line.state, p.cost, at, now)
+		p.line.late, p.line.lateAt = now-at, now
 		p.leave(at, true)
 	}
 	return nil, nil
@@ -140,10 +140,7 @@ func dueLocked(w *waiter, now int64) int64 {
 		p := &w.places[i]
 		due = max(due, p.line.news, p.line.due(p.cost, now))
 	}
-	if now-due > lateness {
-		return now
-	}
-	return due
+	return max(due, now-lateness)
 }
 
 // armLocked sets the gate's timer for a head that waits for room. A call further
