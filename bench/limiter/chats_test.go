@@ -28,8 +28,9 @@ const (
 
 // keyed is a limiter with a limit for each chat. take charges the i-th one.
 type keyed struct {
-	lib string
-	new func(tb testing.TB, chats int) (take func(i int) bool)
+	lib      string
+	keyBytes int // what a key itself takes in a map: an int, or the header of a string
+	new      func(tb testing.TB, names []string) (take func(i int) bool)
 }
 
 // names are keys for the libraries whose keys are texts. They are made beforehand:
@@ -44,7 +45,7 @@ func names(n int) []string {
 
 func keyedLimiters() []keyed {
 	return []keyed{
-		{"xtime-syncmap", func(testing.TB, int) func(int) bool {
+		{"xtime-syncmap", 8, func(testing.TB, []string) func(int) bool {
 			var chats sync.Map
 			return func(i int) bool {
 				l, ok := chats.Load(i)
@@ -54,12 +55,12 @@ func keyedLimiters() []keyed {
 				return l.(*rate.Limiter).Allow()
 			}
 		}},
-		{"weir", func(tb testing.TB, _ int) func(int) bool {
+		{"weir", 8, func(tb testing.TB, _ []string) func(int) bool {
 			l := ratelimit.New(ratelimit.Options{})
 			chats := newGates(tb, l, "chat", ratelimit.Limit{Rate: chatRate, Burst: chatBurst})
 			return func(i int) bool { return l.Try(1, chats.Key(uint64(i))) == nil }
 		}},
-		{"throttled", func(tb testing.TB, n int) func(int) bool {
+		{"throttled", 16, func(tb testing.TB, keys []string) func(int) bool {
 			store, err := memstore.NewCtx(0) // without a bound on keys it needs no LRU, which is its faster form
 			if err != nil {
 				tb.Fatal(err)
@@ -68,19 +69,19 @@ func keyedLimiters() []keyed {
 			if err != nil {
 				tb.Fatal(err)
 			}
-			ctx, keys := context.Background(), names(n)
+			ctx := context.Background()
 			return func(i int) bool {
 				limited, _, err := l.RateLimitCtx(ctx, keys[i], 1)
 				return err == nil && !limited
 			}
 		}},
-		{"sethvargo", func(tb testing.TB, n int) func(int) bool {
+		{"sethvargo", 16, func(tb testing.TB, keys []string) func(int) bool {
 			store, err := memorystore.New(&memorystore.Config{Tokens: chatBurst, Interval: 3 * time.Second})
 			if err != nil {
 				tb.Fatal(err)
 			}
 			tb.Cleanup(func() { closeStore(tb, store) })
-			ctx, keys := context.Background(), names(n)
+			ctx := context.Background()
 			return func(i int) bool {
 				_, _, _, ok, err := store.Take(ctx, keys[i])
 				return err == nil && ok
@@ -133,7 +134,7 @@ func BenchmarkChats100kParallel(b *testing.B) {
 }
 
 func warm(b *testing.B, k keyed, chats int) (take func(int) bool) {
-	take = k.new(b, chats)
+	take = k.new(b, names(chats))
 	for i := range chats {
 		if !take(i) {
 			b.Fatal("refused")
