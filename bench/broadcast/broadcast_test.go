@@ -33,41 +33,43 @@ func TestLeastIsComputedFromTheLimits(t *testing.T) {
 	assert.Zero(t, window(localdc.Window{Limit: 20, Period: time.Second}, 20))
 }
 
-func TestShortBroadcastThroughEachContender(t *testing.T) {
+// results runs the program and reads what it printed.
+func results(t *testing.T, args ...string) (all []result) {
+	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, bench(t.Context(), []string{"-workload", "groups", "-scale", "10", "-timeout", "1500ms", "-json"}, &out, io.Discard))
-	var results []result
-	require.NoError(t, json.Unmarshal(out.Bytes(), &results))
-	require.Len(t, results, len(contenders()))
-	for _, r := range results {
+	require.NoError(t, bench(t.Context(), append(args, "-scale", "10", "-json"), &out, io.Discard))
+	require.NoError(t, json.Unmarshal(out.Bytes(), &all))
+	for _, r := range all {
 		t.Logf("%+v", r)
 		assert.Equal(t, r.Messages, r.Sent+r.Failed)
-		switch r.Contender {
-		case "weir":
-			assert.True(t, r.Done)
-			assert.Zero(t, r.Failed)
-			assert.GreaterOrEqual(t, r.Seconds, r.Least-0.1)
-		case "nothing":
-			assert.NotZero(t, r.Failed, "the data centre lets everything pass")
-			assert.NotZero(t, r.Floods)
-		}
 	}
+	return all
 }
 
-func TestPhotosAndTheUserInTheMiddleAreSent(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, bench(t.Context(), []string{"-workload", "media,interactive", "-contender", "weir", "-scale", "10", "-json"}, &out, io.Discard))
-	var results []result
-	require.NoError(t, json.Unmarshal(out.Bytes(), &results))
-	require.Len(t, results, 2)
-	for _, r := range results {
+func TestWeirSendsEverything(t *testing.T) {
+	// Floods are left to the benchmark: at this scale the network's jitter on a busy
+	// machine is a good part of a period.
+	all := results(t, "-workload", "groups,media,interactive", "-contender", "weir")
+	require.Len(t, all, 3)
+	for _, r := range all {
 		assert.True(t, r.Done)
-		assert.Equal(t, r.Messages, r.Sent)
+		assert.Zero(t, r.Failed)
+		assert.GreaterOrEqual(t, r.Seconds, r.Least-0.1)
 	}
-	user := results[1].Interactive
+	user := all[2].Interactive
 	require.NotNil(t, user)
 	assert.Equal(t, user.Calls, user.Answered)
 	assert.LessOrEqual(t, user.P50, user.P99)
+}
+
+func TestOthersAreFloodedAndStoppedInTime(t *testing.T) {
+	all := results(t, "-workload", "groups", "-contender", "waiter+ratelimit,nothing", "-timeout", "1s")
+	require.Len(t, all, 2)
+	for _, r := range all {
+		assert.NotZero(t, r.Floods, "the data centre enforces the limits")
+		assert.NotZero(t, r.Failed)
+	}
+	assert.False(t, all[0].Done)
 }
 
 func TestBadFlagsAreNamed(t *testing.T) {

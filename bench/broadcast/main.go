@@ -119,7 +119,11 @@ func row(out io.Writer, r result) {
 	}
 	cells := []string{r.Contender, took, over, fmt.Sprintf("%d of %d", r.Sent, r.Messages), fmt.Sprint(r.Failed), fmt.Sprint(r.Floods)}
 	if i := r.Interactive; i != nil {
-		cells = append(cells, fmt.Sprintf("%.0f ms", i.P50), fmt.Sprintf("%.0f ms", i.P99), fmt.Sprintf("%d of %d", i.Answered, i.Calls))
+		p50, p99 := "–", "–"
+		if i.Answered > 0 {
+			p50, p99 = fmt.Sprintf("%.0f ms", i.P50), fmt.Sprintf("%.0f ms", i.P99)
+		}
+		cells = append(cells, p50, p99, fmt.Sprintf("%d of %d", i.Answered, i.Calls))
 	}
 	fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
 }
