@@ -239,11 +239,11 @@ func (p *pass) all() []ratelimit.Gate { return p.gates[:p.n] }
 func (p *pass) own() []ratelimit.Gate    { return p.gates[:p.n-p.common] }
 func (p *pass) shared() []ratelimit.Gate { return p.gates[p.n-p.common : p.n] }
 
-// passOf finds the gates of a call. The parts of a file after the first ride free: the
+// findGates tells p the gates of a call. The parts of a file after the first ride free: the
 // limiter bounds requests, not bytes.
-func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
+func (l *Limiter) findGates(p *pass, c classify.Call, req bin.Encoder) {
 	if c.Part {
-		return p
+		return
 	}
 	inner := classify.Unwrap(req)
 	for _, g := range l.keyed {
@@ -255,7 +255,7 @@ func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
 		n, paid := classify.Messages(inner)
 		if paid {
 			p.add(l.paid.Key(0))
-			return p
+			return
 		}
 		if n > 0 && l.limitsChats() {
 			p.add(l.chatGate(c.Peer, n))
@@ -264,5 +264,4 @@ func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
 	p.add(l.gates[c.Category])
 	p.add(l.gates[classify.Global])
 	p.common = 2
-	return p
 }
