@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // DefaultSessionFile is where the session is kept if nothing else is said, in
@@ -45,6 +46,11 @@ type Config struct {
 	// "query", "admin", "bulk", "account" and "global"; nil if there are none. Key
 	// rate_limits.
 	RateLimits map[string]RateLimit
+	// Chats holds what the file says of the limits of each chat. Key chats.
+	Chats Chats
+	// MaxWaiters is how many calls may wait in one queue, 0 for no bound. Key
+	// max_waiters.
+	MaxWaiters int
 	// HTTP is the address, host:port, to serve metrics on; empty for none. Port 0
 	// takes any that is free. Key http.
 	HTTP string
@@ -64,6 +70,26 @@ type RateLimit struct {
 	Rate *float64
 	// Burst is the number of calls that may go at once after a rest, 0 to 1,000,000.
 	Burst *int
+}
+
+// Chats overrides the limits of each chat.
+type Chats struct {
+	// Mode is "bots", "always" or "never": whose chats have limits. It is empty if it
+	// was not named, and keeps the limiter's default.
+	Mode string
+	// Private is the limit of a chat with one user, in messages.
+	Private RateLimit
+	// Group is the limit of a group or channel.
+	Group Window
+}
+
+// Window overrides one limit of so many in a period. A nil field was not named and
+// keeps the limiter's default.
+type Window struct {
+	// Limit is the most messages in a period, 0 to 1,000,000; 0 pauses.
+	Limit *int
+	// Period is above zero.
+	Period *time.Duration
 }
 
 // HasAccount reports whether there is a bot to log in as: AppID, AppHash and

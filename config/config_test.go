@@ -58,7 +58,8 @@ func ptr[T any](v T) *T { return &v }
 
 func TestDefaults(t *testing.T) {
 	want := config.Config{SessionFile: config.DefaultSessionFile, LogLevel: "info"}
-	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "null", "{}", "\ufeff", "app_id:\nrate_limits:\nhttp: \"\"\n", "rate_limits: {message: , media: {}, bulk: {rate: }}"} {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "null", "{}", "\ufeff", "app_id:\nrate_limits:\nhttp: \"\"\n", "rate_limits: {message: , media: {}, bulk: {rate: }}",
+		"chats:\nmax_waiters:\n", "chats: {mode: , private: {}, group: {limit: , period: }}\nmax_waiters: 0"} {
 		c, err := config.Parse([]byte(text))
 		require.NoError(t, err, "%q", text)
 		require.Equal(t, want, c, "%q", text)
@@ -83,11 +84,15 @@ func TestSampleNamesEveryKey(t *testing.T) {
 			"message": limit(20, 30), "media": limit(5, 10), "query": limit(30, 50), "admin": limit(15, 20),
 			"bulk": limit(3, 5), "account": limit(10, 15), "global": limit(30, 40),
 		},
+		Chats: config.Chats{
+			Mode: "bots", Private: limit(1, 3),
+			Group: config.Window{Limit: ptr(20), Period: ptr(time.Minute)},
+		},
 		HTTP:     "127.0.0.1:9090",
 		LogLevel: "info",
 	}, c)
 	// The message for an unknown key lists the known ones: the sample has them all.
-	_, err = config.Parse([]byte("zzzzzzzzzz: 1\nrate_limits: {zzzzzzzzzz: 1}"))
+	_, err = config.Parse([]byte("zzzzzzzzzz: 1\nrate_limits: {zzzzzzzzzz: 1}\nchats: {zzzzzzzzzz: 1}"))
 	for line := range strings.Lines(err.Error()) {
 		_, keys, found := strings.Cut(strings.TrimSpace(line), "the keys are ")
 		require.True(t, found, line)
@@ -107,6 +112,8 @@ dc: 3
 test_dc: true
 sleep_threshold: 1m30s
 rate_limits: {message: {rate: 0.5}, global: {burst: 0}, media: {rate: 1e6, burst: 1000000}, bulk: {rate: 0}}
+chats: {mode: always, private: {rate: 0.25}, group: {period: 1m30s}}
+max_waiters: 2147483647
 http: "[::1]:0"
 log_level: debug
 `))
@@ -123,8 +130,13 @@ log_level: debug
 			"message": {Rate: ptr(0.5)}, "global": {Burst: ptr(0)},
 			"media": {Rate: ptr(1e6), Burst: ptr(1000000)}, "bulk": {Rate: ptr(0.0)},
 		},
-		HTTP:     "[::1]:0",
-		LogLevel: "debug",
+		Chats: config.Chats{
+			Mode: "always", Private: config.RateLimit{Rate: ptr(0.25)},
+			Group: config.Window{Period: ptr(90 * time.Second)},
+		},
+		MaxWaiters: 2147483647,
+		HTTP:       "[::1]:0",
+		LogLevel:   "debug",
 	}, c)
 }
 
@@ -149,6 +161,21 @@ func TestThresholdKindsStayDistinct(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, c.SleepThreshold)
 		require.Equal(t, text, c.SleepThreshold.String())
+	}
+}
+
+// What the file does not name is left for the limiter to fill in.
+func TestChatsInPart(t *testing.T) {
+	for text, want := range map[string]config.Chats{
+		"{mode: never}":                      {Mode: "never"},
+		"{private: {burst: 0}}":              {Private: config.RateLimit{Burst: ptr(0)}},
+		"{group: {limit: 0}}":                {Group: config.Window{Limit: ptr(0)}},
+		"{group: {limit: 1000000}}":          {Group: config.Window{Limit: ptr(1000000)}},
+		"{mode: bots, group: {period: 1ns}}": {Mode: "bots", Group: config.Window{Period: ptr(time.Duration(1))}},
+	} {
+		c, err := config.Parse([]byte("chats: " + text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Chats, text)
 	}
 }
 

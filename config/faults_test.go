@@ -34,11 +34,17 @@ dc: 2
 telephone: 1
 <<: {dc: 1}
 [a, b]: 1
+chats:
+  mode: Bots
+  private: {rate: -1, burst: 2000000, limit: 3}
+  group: {limit: 1.5, period: 60, kind: sliding}
+  channel: {limit: 1}
+max_waiters: -1
 `)
 	_, err := config.Load(path, env(map[string]string{
 		"APP_ID": "12x", "APP_HASH": "abc", "BOT_TOKEN": ":", "SESSION_FILE": "a\x00b",
 	}))
-	keys := "the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, http, log_level"
+	keys := "the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, chats, max_waiters, http, log_level"
 	above := "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
 	want := []string{
 		`1:9: app_id: -1 is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
@@ -69,6 +75,15 @@ telephone: 1
 		`21:1: telephone is not a known key; ` + keys,
 		`22:1: "<<" is a merge, which is not supported; write the keys out, or use an alias for a whole value`,
 		`23:1: the file has a key that is not a name; ` + keys,
+		`25:9: chats.mode: "Bots" is not a mode; did you mean bots?`,
+		`26:19: chats.private.rate: -1 is not a number from 0 to 1000000; write calls a second, 0 to pause`,
+		`26:30: chats.private.burst: 2000000 is not a whole number from 0 to 1000000; ` + above,
+		`26:39: chats.private.limit is not a known key; the keys are rate, burst`,
+		`27:18: chats.group.limit: 1.5 is not a whole number from 0 to 1000000; write how many messages may go in a period, 0 to pause`,
+		`27:31: chats.group.period: 60 has no unit; write a duration such as 30s or 1m`,
+		`27:35: chats.group.kind is not a known key; the keys are limit, period`,
+		`28:3: chats.channel is not a known key; the keys are mode, private, group`,
+		`29:14: max_waiters: -1 is not a whole number from 0 to 2147483647; 0 sets no bound`,
 	}
 	for i := range want {
 		want[i] = path + ":" + want[i]
@@ -113,9 +128,28 @@ func TestFaultOfOneValue(t *testing.T) {
 		"rate_limits: 5":                `1:14: rate_limits is not a mapping; write lines of the form key: value, with message, media, query, admin, bulk, account, global`,
 		"rate_limits: {bulk: {rate: 1e400}}": `1:28: rate_limits.bulk.rate: "1e400" is not a number from 0 to 1000000; ` +
 			`Telegram publishes no limit above 1000 a second, so that this is a slip of the hand`,
-		"dc: !!int 1":    `1:5: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
-		"!!str dc: 1":    `1:1: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
-		"\"a\\nb c\": 1": `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, http, log_level`,
+		"chats: never":                        `1:8: chats is not a mapping; write lines of the form key: value, with mode, private, group`,
+		"chats: {mode: [bots]}":               `1:15: chats.mode is a list or a mapping; write one value, in quotes if it starts with [ or {`,
+		"chats: {mode: true}":                 `1:15: chats.mode: true is not a mode; write bots, always or never`,
+		"chats: {mode: \"\"}":                 `1:15: chats.mode is not a mode; write bots, always or never`,
+		"chats: {mode: alwys}":                `1:15: chats.mode: "alwys" is not a mode; did you mean always?`,
+		"chats: {private: 1}":                 `1:18: chats.private is not a mapping; write lines of the form key: value, with rate, burst`,
+		"chats: {group: 20}":                  `1:16: chats.group is not a mapping; write lines of the form key: value, with limit, period`,
+		"chats: {group: {limit: \"20\"}}":     `1:24: chats.group.limit: "20" is text, not a number; write it without quotes`,
+		"chats: {group: {limit: -1}}":         `1:24: chats.group.limit: -1 is not a whole number from 0 to 1000000; write how many messages may go in a period, 0 to pause`,
+		"chats: {group: {period: 0}}":         `1:25: chats.group.period: 0 is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: 0s}}":        `1:25: chats.group.period: "0s" is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: -1m}}":       `1:25: chats.group.period: "-1m" is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: minute}}":    `1:25: chats.group.period: "minute" is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: 99999999h}}": `1:25: chats.group.period: "99999999h" is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: .nan}}":      `1:25: chats.group.period: .nan is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: \"\"}}":      `1:25: chats.group.period is not a duration; write a duration such as 30s or 1m`,
+		"max_waiters: \"5\"":                  `1:14: max_waiters: "5" is text, not a number; write it without quotes`,
+		"max_waiters: 2147483648":             `1:14: max_waiters: 2147483648 is not a whole number from 0 to 2147483647; 0 sets no bound`,
+		"max_waiters: {message: 5}":           `1:14: max_waiters is a list or a mapping; write one value, in quotes if it starts with [ or {`,
+		"dc: !!int 1":                         `1:5: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
+		"!!str dc: 1":                         `1:1: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
+		"\"a\\nb c\": 1":                      `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, chats, max_waiters, http, log_level`,
 	} {
 		require.Equal(t, []string{"config:" + want}, faults(t, text), "%q", text)
 	}
@@ -165,6 +199,7 @@ func TestNearestName(t *testing.T) {
 		"token": "bot_token", "bot-tokne": "bot_token", "session": "session_file", "dcs": "dc", "testdc": "test_dc",
 		"threshold": "sleep_threshold", "ratelimits": "rate_limits", "limits": "rate_limits", "htpp": "http",
 		"loglevel": "log_level", "level": "log_level",
+		"chat": "chats", "maxwaiters": "max_waiters", "waiters": "max_waiters", "max-waiter": "max_waiters",
 		"x": "", "proxy": "", strings.Repeat("app_id", 20): "",
 	} {
 		line := faults(t, written+": 1")[0]
@@ -176,5 +211,11 @@ func TestNearestName(t *testing.T) {
 	}
 	for written, meant := range map[string]string{"massage": "message", "bluk": "bulk", "Query": "query", "acount": "account"} {
 		require.Contains(t, faults(t, "rate_limits: {"+written+": }")[0], "did you mean "+meant+"?")
+	}
+	for written, meant := range map[string]string{
+		"mod: bots": "mode", "groups: {}": "group", "privat: {}": "private",
+		"group: {limits: 1}": "limit", "group: {Period: 1m}": "period", "private: {brust: 1}": "burst",
+	} {
+		require.Contains(t, faults(t, "chats: {"+written+"}")[0], "did you mean "+meant+"?")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +24,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("app_id: &a 5\ndc: *a\n<<: *a\n? [x]\n: <T>\n")
 	f.Add("test_dc: yes\nsleep_threshold: 0\nlog_level: |\n  <T>\n--- # <H>\n...")
 	f.Add("rate_limits: &r\n  message: {rate: .nan, burst: 1e9}\n  media: *r\n")
+	f.Add("chats: {mode: <T>, private: {rate: -0}, group: {limit: 1e3, period: -1m}}\nmax_waiters: <H>\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		text = strings.NewReplacer("<H>", hash, "<T>", token).Replace(text)
 		c, err := config.Parse([]byte(text))
@@ -36,10 +39,14 @@ func FuzzParse(f *testing.F) {
 		require.NotEmpty(t, c.SessionFile)
 		require.False(t, strings.HasPrefix(c.HTTP, ":"))
 		require.Equal(t, c.SleepThreshold.Kind == config.ThresholdFor, c.SleepThreshold.Duration > 0)
-		for _, limit := range c.RateLimits {
+		for _, limit := range append(slices.Collect(maps.Values(c.RateLimits)), c.Chats.Private) {
 			require.True(t, limit.Rate == nil || 0 <= *limit.Rate && *limit.Rate <= 1e6)
 			require.True(t, limit.Burst == nil || 0 <= *limit.Burst && *limit.Burst <= 1e6)
 		}
+		require.Contains(t, []string{"", "bots", "always", "never"}, c.Chats.Mode)
+		require.True(t, c.Chats.Group.Limit == nil || 0 <= *c.Chats.Group.Limit && *c.Chats.Group.Limit <= 1e6)
+		require.True(t, c.Chats.Group.Period == nil || *c.Chats.Group.Period > 0)
+		require.True(t, c.MaxWaiters >= 0)
 		c.SessionFile, c.HTTP = "", "" // they may be called as they like
 		data, err := json.Marshal(c)
 		require.NoError(t, err)

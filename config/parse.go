@@ -91,12 +91,16 @@ func (p *parser) arrange() {
 func (p *parser) document(root *yaml.Node) {
 	keys := []string{
 		"app_id", "app_hash", "bot_token", "session_file", "dc", "test_dc",
-		"sleep_threshold", "rate_limits", "http", "log_level",
+		"sleep_threshold", "rate_limits", "chats", "max_waiters", "http", "log_level",
 	}
 	var dc value
 	p.mapping("", root, keys, func(key string, n *yaml.Node) {
-		if key == "rate_limits" {
+		switch key {
+		case "rate_limits":
 			p.rateLimits(n)
+			return
+		case "chats":
+			p.chats(n)
 			return
 		}
 		v, ok := p.scalar(key, n)
@@ -116,20 +120,7 @@ func (p *parser) document(root *yaml.Node) {
 func (p *parser) rateLimits(n *yaml.Node) {
 	names := []string{"message", "media", "query", "admin", "bulk", "account", "global"}
 	p.mapping("rate_limits", n, names, func(name string, n *yaml.Node) {
-		var limit RateLimit
-		path := "rate_limits." + name
-		p.mapping(path, n, []string{"rate", "burst"}, func(key string, n *yaml.Node) {
-			v, ok := p.scalar(path+"."+key, n)
-			switch {
-			case !ok:
-			case key == "rate":
-				rate := p.rate(v)
-				limit.Rate = &rate
-			default:
-				burst := p.integer(v, 0, maxLimit, limitRemedy(v, "write how many calls may go at once"))
-				limit.Burst = &burst
-			}
-		})
+		limit := p.rateLimit("rate_limits."+name, n)
 		if limit == (RateLimit{}) {
 			return
 		}
@@ -138,6 +129,54 @@ func (p *parser) rateLimits(n *yaml.Node) {
 		}
 		p.cfg.RateLimits[name] = limit
 	})
+}
+
+func (p *parser) rateLimit(path string, n *yaml.Node) (limit RateLimit) {
+	p.mapping(path, n, []string{"rate", "burst"}, func(key string, n *yaml.Node) {
+		v, ok := p.scalar(path+"."+key, n)
+		switch {
+		case !ok:
+		case key == "rate":
+			rate := p.rate(v)
+			limit.Rate = &rate
+		default:
+			burst := p.integer(v, 0, maxLimit, limitRemedy(v, "write how many calls may go at once"))
+			limit.Burst = &burst
+		}
+	})
+	return limit
+}
+
+func (p *parser) chats(n *yaml.Node) {
+	chats := &p.cfg.Chats
+	p.mapping("chats", n, []string{"mode", "private", "group"}, func(key string, n *yaml.Node) {
+		switch key {
+		case "private":
+			chats.Private = p.rateLimit("chats.private", n)
+		case "group":
+			chats.Group = p.window("chats.group", n)
+		default:
+			if v, ok := p.scalar("chats.mode", n); ok {
+				chats.Mode = p.word(v, "a mode", "bots", "always", "never")
+			}
+		}
+	})
+}
+
+func (p *parser) window(path string, n *yaml.Node) (w Window) {
+	p.mapping(path, n, []string{"limit", "period"}, func(key string, n *yaml.Node) {
+		v, ok := p.scalar(path+"."+key, n)
+		switch {
+		case !ok:
+		case key == "limit":
+			limit := p.integer(v, 0, maxLimit, limitRemedy(v, "write how many messages may go in a period, 0 to pause"))
+			w.Limit = &limit
+		default:
+			period := p.period(v)
+			w.Period = &period
+		}
+	})
+	return w
 }
 
 // set checks one value of the top level, from either source, and keeps it.
@@ -158,10 +197,12 @@ func (p *parser) set(v value) {
 		p.cfg.TestDC = p.boolean(v)
 	case "sleep_threshold":
 		p.cfg.SleepThreshold = p.threshold(v)
+	case "max_waiters":
+		p.cfg.MaxWaiters = p.integer(v, 0, math.MaxInt32, "0 sets no bound")
 	case "http":
 		p.cfg.HTTP = p.address(v)
 	case "log_level":
-		p.cfg.LogLevel = p.logLevel(v)
+		p.cfg.LogLevel = p.word(v, "a level", "debug", "info", "warn", "error")
 	}
 }
 

@@ -94,6 +94,7 @@ func TestSecretUnderTheWrongKey(t *testing.T) {
 			"sleep_threshold: %s", "http: %s", "http: x:%s", "log_level: %s", "rate_limits: %s", "rate_limits: {%s: 1}",
 			"rate_limits: {bulk: %s}", "rate_limits: {bulk: {rate: %s, burst: '%s', '%s': 1}}", "app_hash: '%s", "bot_token: *%s",
 			"bot_token: !%s x", "bot_token: !<%s> x", "%%TAG ! %s\n---\n", "%%%s\n---\n", "bot_token: &%s\n%s", "bot_token: !x!%s x",
+			"chats: %s", "chats: {mode: %s}", "chats: {%s: 1}", "chats: {private: {%s: 1}, group: {limit: %s, period: %s, '%s': 1}}", "max_waiters: %s",
 			"app_hash: [%s]", "? [%s]\n: 1", "&%s : 1", "app_hash: |%s", "app_hash: \"\\%s\"",
 			"dc: ['%s', *%s]",
 		} {

@@ -149,6 +149,21 @@ func (p *parser) threshold(v value) Threshold {
 	return Threshold{}
 }
 
+func (p *parser) period(v value) time.Duration {
+	const remedy = "write a duration such as 30s or 1m"
+	number, notNumber := strconv.ParseFloat(v.text, 64)
+	d, err := time.ParseDuration(v.text)
+	switch {
+	case notNumber == nil && number > 0:
+		p.refuse(v, "has no unit", remedy)
+	case notNumber == nil, err == nil && d <= 0:
+		p.refuse(v, "is not above zero", remedy)
+	case err != nil:
+		p.refuse(v, "is not a duration", remedy)
+	}
+	return d
+}
+
 func (p *parser) address(v value) string {
 	if v.text == "" {
 		return ""
@@ -172,14 +187,15 @@ func (p *parser) address(v value) string {
 	return v.text
 }
 
-func (p *parser) logLevel(v value) string {
-	levels := []string{"debug", "info", "warn", "error"}
-	if !slices.Contains(levels, v.text) {
-		remedy := "write debug, info, warn or error"
-		if near := nearest(v.text, levels); near != "" {
+// word takes one of a few words.
+func (p *parser) word(v value, what string, words ...string) string {
+	if !slices.Contains(words, v.text) {
+		last := len(words) - 1
+		remedy := "write " + strings.Join(words[:last], ", ") + " or " + words[last]
+		if near := nearest(v.text, words); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
-		p.refuse(v, "is not a level", remedy)
+		p.refuse(v, "is not "+what, remedy)
 	}
 	return v.text
 }

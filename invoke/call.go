@@ -56,27 +56,41 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 	if c.m.life.Err() != nil {
 		return flood.Pass{}, ErrClosed
 	}
-	admitted := Event{Kind: Admitted}
+	var w waits
 	fc := c.floodCall(ctx)
 	for {
-		pass, err := c.enter(ctx, fc, &admitted)
+		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
 			return flood.Pass{}, err
 		}
-		if err := c.acquire(ctx, &admitted); err != nil {
+		if err := c.acquire(ctx, &w); err != nil {
 			c.m.limiter.book.Left(pass)
 			return flood.Pass{}, err
 		}
 		if !c.m.limiter.book.Covered(fc, pass) {
-			c.observe(admitted)
+			c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
 			return pass, nil
 		}
 		c.refund() // a flood came while it waited for the tokens
 	}
 }
 
+// waits is what a call waited for before one attempt.
+type waits struct {
+	sum     time.Duration
+	longest time.Duration
+	gate    string // that of the longest
+}
+
+func (w *waits) note(gate string, waited time.Duration) {
+	w.sum += waited
+	if w.gate == "" || waited > w.longest {
+		w.gate, w.longest = gate, waited
+	}
+}
+
 // enter waits for the floods that are known.
-func (c *call) enter(ctx context.Context, fc flood.Call, admitted *Event) (flood.Pass, error) {
+func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, error) {
 	pass, err := c.m.limiter.book.Enter(ctx, fc, 0)
 	known, ok := errors.AsType[*flood.WaitError](err)
 	if !ok {
@@ -93,23 +107,23 @@ func (c *call) enter(ctx context.Context, fc flood.Call, admitted *Event) (flood
 	if known.Kind != flood.PremiumWait {
 		c.slept += pass.Waited
 	}
-	admitted.note(FloodGate, pass.Waited)
+	w.note(FloodGate, pass.Waited)
 	return pass, c.closed(ctx, err)
 }
 
 // acquire takes the call's tokens, but for those that a permit has paid.
-func (c *call) acquire(ctx context.Context, admitted *Event) error {
+func (c *call) acquire(ctx context.Context, w *waits) error {
 	if !c.prepaid() {
-		return c.take(ctx, c.pass.all(), admitted)
+		return c.take(ctx, c.pass.all(), w)
 	}
-	err := c.take(ctx, c.pass.own(), admitted)
+	err := c.take(ctx, c.pass.own(), w)
 	if err != nil {
 		c.m.limiter.limiter.Refund(c.opt.cost, c.pass.shared()...)
 	}
 	return err
 }
 
-func (c *call) take(ctx context.Context, gates []ratelimit.Gate, admitted *Event) error {
+func (c *call) take(ctx context.Context, gates []ratelimit.Gate, w *waits) error {
 	if len(gates) == 0 {
 		return nil
 	}
@@ -131,7 +145,7 @@ func (c *call) take(ctx context.Context, gates []ratelimit.Gate, admitted *Event
 	} else {
 		err = limiter.Acquire(waiting, c.opt.cost, gates...)
 	}
-	admitted.note(refused.Gate, c.m.clock.Now().Sub(start))
+	w.note(refused.Gate, c.m.clock.Now().Sub(start))
 	return c.closed(ctx, err)
 }
 
@@ -298,9 +312,12 @@ func (c *call) giveUp(err error) error {
 }
 
 func (c *call) observe(e Event) {
-	if c.m.observer == nil {
-		return
+	if c.m.observer != nil {
+		c.tell(e)
 	}
+}
+
+func (c *call) tell(e Event) {
 	e.Method, e.Category, e.Chat, e.DC, e.Attempt = c.Method, c.Category, c.Peer, c.dc, c.sent
 	if e.Kind == Queued || e.Kind == Admitted || e.Kind == GivenUp {
 		e.Attempt++ // it is about to be sent, or would have been

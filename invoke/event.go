@@ -73,14 +73,6 @@ type Event struct {
 // FloodGate is the Gate of an event for a call that waited for a flood to end.
 const FloodGate = "flood"
 
-// note adds a wait to an Admitted event.
-func (e *Event) note(gate string, waited time.Duration) {
-	if e.Gate == "" || waited > e.Wait {
-		e.Gate = gate
-	}
-	e.Wait += waited
-}
-
 // Observer is told what happens to calls. It is called from the goroutine of the
 // call, without a lock held, so it has to be quick and safe for concurrent use. A
 // panic is contained and logged.

@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,8 @@ const (
 )
 
 // ChatLimits are the limits of one chat for messages: what is sent, forwarded and
-// edited, albums and forwards counted by the message. What is zero has its default.
+// edited, albums and forwards counted by the message. What is zero is as
+// [DefaultChatLimits] has it.
 type ChatLimits struct {
 	Mode ChatMode
 	// Private is the limit of a chat with one user: 1 a second, burst 3. Telegram
@@ -36,6 +38,14 @@ type ChatLimits struct {
 	Private ratelimit.Limit
 	// Group is the limit of a group or channel: 20 in a sliding minute.
 	Group ratelimit.Window
+}
+
+// DefaultChatLimits returns the limits that each chat starts from.
+func DefaultChatLimits() ChatLimits {
+	return ChatLimits{
+		Private: ratelimit.Limit{Rate: 1, Burst: 3},
+		Group:   ratelimit.Window{Limit: 20, Period: time.Minute},
+	}
 }
 
 // The names of the keyed gates that a limiter has by itself.
@@ -118,15 +128,9 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		l.byName[name] = gates
 		return gates
 	}
-	private, group := opts.Chats.Private, opts.Chats.Group
-	if private == (ratelimit.Limit{}) {
-		private = ratelimit.Limit{Rate: 1, Burst: 3}
-	}
-	if group == (ratelimit.Window{}) {
-		group = ratelimit.Window{Limit: 20, Period: time.Minute}
-	}
-	l.private = add(PrivateGate, private, opts.MaxWaiters)
-	l.group = add(GroupGate, group, opts.MaxWaiters)
+	defaults := DefaultChatLimits()
+	l.private = add(PrivateGate, cmp.Or(opts.Chats.Private, defaults.Private), opts.MaxWaiters)
+	l.group = add(GroupGate, cmp.Or(opts.Chats.Group, defaults.Group), opts.MaxWaiters)
 	l.paid = add(PaidGate, paidLimit, opts.MaxWaiters)
 
 	own := slices.Clone(opts.Gates)
@@ -239,11 +243,11 @@ func (p *pass) all() []ratelimit.Gate { return p.gates[:p.n] }
 func (p *pass) own() []ratelimit.Gate    { return p.gates[:p.n-p.common] }
 func (p *pass) shared() []ratelimit.Gate { return p.gates[p.n-p.common : p.n] }
 
-// passOf finds the gates of a call. The parts of a file after the first ride free: the
+// findGates tells p the gates of a call. The parts of a file after the first ride free: the
 // limiter bounds requests, not bytes.
-func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
+func (l *Limiter) findGates(p *pass, c classify.Call, req bin.Encoder) {
 	if c.Part {
-		return p
+		return
 	}
 	inner := classify.Unwrap(req)
 	for _, g := range l.keyed {
@@ -255,7 +259,7 @@ func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
 		n, paid := classify.Messages(inner)
 		if paid {
 			p.add(l.paid.Key(0))
-			return p
+			return
 		}
 		if n > 0 && l.limitsChats() {
 			p.add(l.chatGate(c.Peer, n))
@@ -264,5 +268,4 @@ func (l *Limiter) passOf(c classify.Call, req bin.Encoder) (p pass) {
 	p.add(l.gates[c.Category])
 	p.add(l.gates[classify.Global])
 	p.common = 2
-	return p
 }

@@ -104,7 +104,7 @@ func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 		if dc == 0 {
 			c.dc = int(m.limiter.home.Load())
 		}
-		c.pass = m.limiter.passOf(c.Call, input)
+		m.limiter.findGates(&c.pass, c.Call, input)
 		return c.invoke(ctx, next, input, output)
 	}
 }
@@ -122,7 +122,7 @@ func (m *Middleware) Acquire(ctx context.Context, category classify.Category) er
 	if m.life.Err() != nil {
 		return ErrClosed
 	}
-	return c.acquire(ctx, &Event{})
+	return c.acquire(ctx, &waits{})
 }
 
 // join returns a context that also ends when the middleware is closed. Only calls

@@ -15,12 +15,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gotd/td/session"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
+	"github.com/weirtg/weir/ratelimit"
 )
 
 const (
@@ -211,9 +215,12 @@ func TestMetricsAndHealth(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, "ok\n", body)
 
-		status, body = get(t, base+"/metrics")
-		require.Equal(t, http.StatusOK, status)
-		require.Contains(t, body, `weir_requests_total{category="message",client="examplebot",method="messages.sendMessage",result="ok"} 1`)
+		// A person has the answer before the bot has the word that it is there.
+		require.Eventually(t, func() bool {
+			status, body = get(t, base+"/metrics")
+			return status == http.StatusOK &&
+				strings.Contains(body, `weir_requests_total{category="message",client="examplebot",method="messages.sendMessage",result="ok"} 1`)
+		}, 10*time.Second, time.Millisecond)
 		require.Contains(t, body, `weir_bucket_rate{bucket="global",client="examplebot"} 30`)
 		require.NotContains(t, body, testToken)
 
@@ -281,6 +288,73 @@ func TestBroadcastSurvivesBrokenConnections(t *testing.T) {
 		require.Len(t, chat.Messages(), 2, "each message once")
 	}
 	require.Empty(t, cloud.Record().Floods())
+}
+
+// Somebody who asks in a chat that is full of news does not wait for all of it.
+func TestAnswersGoBeforeTheBroadcastInTheirChat(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	a.client.Chats.Private = ratelimit.Limit{Rate: 2, Burst: 1}
+	b, stop, err := a.start(1, "hash", a.base)
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	chat := cloud.AddUser("alice").Chat
+	peer := chat.InputPeer()
+	require.NoError(t, b.run(t.Context(), testToken, func(ctx context.Context, _ *tg.User) error {
+		news := &broadcast{bot: b, chats: []tg.InputPeerClass{peer}, each: broadcastWorkers, step: func() {}}
+		var sent errgroup.Group
+		sent.Go(func() error { return news.run(ctx) })
+		require.Eventually(t, func() bool {
+			return b.client.Limiter().GateStats()[invoke.PrivateGate].Waiters > 1
+		}, 10*time.Second, time.Millisecond)
+		require.NoError(t, b.send(ctx, peer, "answer"))
+		return sent.Wait()
+	}))
+	messages := chat.Messages()
+	require.Len(t, messages, broadcastWorkers+1)
+	require.Contains(t, messages[len(messages)-1].Message, "News")
+}
+
+// A flood is told of in the chats that it leaves alone.
+func TestLimitsTellOfFloods(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	b, stop, err := a.start(1, "hash", a.base)
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	require.NoError(t, cloud.FailNext("messages.sendMessage", 420, "FLOOD_WAIT_3600", 1))
+	require.NoError(t, b.run(t.Context(), testToken, func(ctx context.Context, _ *tg.User) error {
+		require.NotContains(t, b.limits(), "Floods")
+		require.ErrorIs(t, b.send(ctx, cloud.AddUser("alice").Chat.InputPeer(), "hello"), flood.ErrGivenUp)
+		require.Regexp(t, `\nFloods that stand: 1, the last until \d\d:\d\d:\d\d UTC\.$`, b.limits())
+		return nil
+	}))
+}
+
+// What the limiter refuses is not sent again as if the connection had broken.
+func TestFullQueueIsNoBrokenConnection(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	a.client.Chats.Private = ratelimit.Limit{Rate: 0.001, Burst: 1}
+	a.client.MaxWaiters = 1
+	b, stop, err := a.start(1, "hash", a.base)
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	require.NoError(t, b.run(t.Context(), testToken, func(ctx context.Context, _ *tg.User) error {
+		alice := cloud.AddUser("alice").Chat.InputPeer()
+		require.NoError(t, b.send(ctx, alice, "what the chat takes"))
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		refused := make(chan error, 2)
+		for range 2 { // one waits, the other finds it waiting
+			go func() { refused <- b.send(ctx, alice, "too much") }()
+		}
+		require.ErrorIs(t, <-refused, ratelimit.ErrQueueFull)
+		cancel()
+		require.ErrorIs(t, <-refused, context.Canceled)
+		return nil
+	}))
+	require.NotContains(t, p.stderr.String(), "The connection broke")
 }
 
 // Nothing that a program writes, however much it logs, holds a secret.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
 )
 
 // busy is the congestion from which on typing notices are not even tried: half of a
@@ -195,7 +197,7 @@ func (b *bot) reply(m *tg.Message) string {
 	return ""
 }
 
-// limits tells what could be sent right now.
+// limits tells what could be sent right now, and what could not.
 func (b *bot) limits() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Congestion %.0f %%. Available now:", 100*b.client.Congestion())
@@ -203,6 +205,10 @@ func (b *bot) limits() string {
 	available := b.client.Available()
 	for _, category := range classify.Categories() {
 		fmt.Fprintf(&text, "\n%v: %.1f (%v)", category, available[category], stats[category].Limit)
+	}
+	if floods := b.client.Floods(); len(floods) > 0 {
+		last := slices.MaxFunc(floods, func(a, b flood.Record) int { return a.Until.Compare(b.Until) })
+		fmt.Fprintf(&text, "\nFloods that stand: %d, the last until %s.", len(floods), last.Until.UTC().Format("15:04:05 UTC"))
 	}
 	return text.String()
 }
@@ -270,6 +276,7 @@ func (b *bot) send(ctx context.Context, to tg.InputPeerClass, text string) error
 // the limiter or whoever ended ctx.
 func broken(ctx context.Context, err error) bool {
 	_, answered := tgerr.As(err)
-	return !answered && ctx.Err() == nil &&
+	_, refused := errors.AsType[*ratelimit.RefusedError](err) // a queue was full
+	return !answered && !refused && ctx.Err() == nil &&
 		!errors.Is(err, flood.ErrGivenUp) && !errors.Is(err, invoke.ErrClosed)
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
+	"github.com/weirtg/weir/ratelimit"
 )
 
 // demo is the bot on a data centre of its own, with everything that happens there.
@@ -65,7 +67,8 @@ type demoReport struct {
 	LeastSeconds float64 `json:"least_seconds"`
 	Ratio        float64 `json:"ratio"`
 	Limit        string  `json:"limit"`
-	// Meanwhile is how many messages went out in that time, answers included.
+	// Meanwhile is how many messages went out in that time, answers included; the
+	// answer to a question that was still open at the end is not.
 	Meanwhile int `json:"meanwhile"`
 	// BackedOffSeconds is how long the broadcast held back because of congestion.
 	BackedOffSeconds float64    `json:"backed_off_seconds"`
@@ -98,12 +101,12 @@ func (d demo) run(ctx context.Context) (_ report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := checkOpen(b); err != nil {
+	if err := d.checkOpen(b); err != nil {
 		return nil, err
 	}
 	d.introduce(b)
 
-	play := &play{demo: d, cloud: cloud, bot: b}
+	play := &play{demo: d, cloud: cloud, bot: b, talk: conversation{patience: d.patience()}}
 	err = b.run(ctx, localdc.DemoBotToken, play.run)
 	r := play.finish()
 	if r.Interrupted = ctx.Err() != nil; !r.Interrupted {
@@ -120,7 +123,10 @@ func (d demo) run(ctx context.Context) (_ report, err error) {
 }
 
 // checkOpen refuses limits under which a demonstration would never end.
-func checkOpen(b *bot) error {
+func (d demo) checkOpen(b *bot) error {
+	if chat := d.chatLimit(); chat != (ratelimit.Limit{}) && chat.Paused() {
+		return usageError{fmt.Errorf("chats.private is %v, which lets nothing through: the demonstration would never end", chat)}
+	}
 	for category, stats := range b.client.Limiter().Stats() {
 		if stats.Limit.Paused() {
 			return usageError{fmt.Errorf("rate_limits.%v is %v, which lets nothing through: the demonstration would never end", category, stats.Limit)}
@@ -129,13 +135,36 @@ func checkOpen(b *bot) error {
 	return nil
 }
 
+// chatLimit is what the client keeps to in each chat of the demonstration, zero if it
+// keeps to nothing: all of them are with users, and the account is a bot.
+func (d demo) chatLimit() ratelimit.Limit {
+	if d.client.Chats.Mode == invoke.ChatsNever {
+		return ratelimit.Limit{}
+	}
+	return d.client.Chats.Private
+}
+
+// patience is how long a person waits for an answer before it counts as lost. That it
+// has to wait its turn in its own chat is no loss.
+func (d demo) patience() time.Duration {
+	patience := answerTimeout
+	if rate := d.chatLimit().Rate; rate > 0 {
+		patience += time.Duration(float64(time.Second) / rate)
+	}
+	return patience
+}
+
 func (d demo) introduce(b *bot) {
 	l := d.dc.Limits
 	fmt.Fprintln(d.out, "A Telegram data centre on loopback. No account, no network.")
 	fmt.Fprintf(d.out, "  its limits:      %g messages a second (burst %d), %g in a chat (burst %d)\n",
 		l.Account.PerSecond, l.Account.Burst, l.Chat.PerSecond, l.Chat.Burst)
 	stats := b.client.Limiter().Stats()
-	fmt.Fprintf(d.out, "  the client's:    messages %v, all calls %v\n", stats[classify.Message].Limit, stats[classify.Global].Limit)
+	chat := "no limit"
+	if limit := d.chatLimit(); limit != (ratelimit.Limit{}) {
+		chat = limit.String()
+	}
+	fmt.Fprintf(d.out, "  the client's:    messages %v, in a chat %s, all calls %v\n", stats[classify.Message].Limit, chat, stats[classify.Global].Limit)
 }
 
 // play is a demonstration under way.
@@ -203,7 +232,7 @@ func (p *play) measure(ctx context.Context) error {
 	if err != nil {
 		return err // half a broadcast compares with nothing
 	}
-	least, limit := leastTime(tokens, made, p.dc.Limits, r.Meanwhile, p.each)
+	least, limit := leastTime(tokens, made, p.chatLimit(), p.dc.Limits, r.Meanwhile, p.each)
 	r.LeastSeconds, r.Limit = seconds(least), limit
 	if least > 0 {
 		r.Ratio = rounded(took.Seconds() / least.Seconds())

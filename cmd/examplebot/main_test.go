@@ -105,19 +105,20 @@ func TestClassifyNamesAllThatAreNoFunctions(t *testing.T) {
 
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	for want, args := range map[string][]string{
-		"unknown flag --bogus":                    {"--bogus"},
-		"unknown flag --jsn":                      {"-jsn"},
-		"unexpected argument bogus":               {"bogus"},
-		`expected "<name> ..."`:                   {"classify"},
-		"takes names and no flags":                {"classify", "--json", "help.getConfig"},
-		`":9090" names no host: write 127.0.0.1`:  {"--http", ":9090"},
-		`"9090" is not host:port`:                 {"-http", "9090"},
-		`"127.0.0.1:65536" is not host:port`:      {"--http=127.0.0.1:65536"},
-		`--log-level: "loud" is no level`:         {"--log-level", "loud"},
-		`--log-level: "fatal" is no level`:        {"--log-level", "fatal"},
-		"no-such-file.yaml":                       {"--config", "no-such-file.yaml"},
-		"the demonstration would never end":       {"--config", "testdata/paused.yaml"},
-		"rate_limits.massage is not a known key;": {"--config", "testdata/wrong.yaml"},
+		"unknown flag --bogus":                                          {"--bogus"},
+		"unknown flag --jsn":                                            {"-jsn"},
+		"unexpected argument bogus":                                     {"bogus"},
+		`expected "<name> ..."`:                                         {"classify"},
+		"takes names and no flags":                                      {"classify", "--json", "help.getConfig"},
+		`":9090" names no host: write 127.0.0.1`:                        {"--http", ":9090"},
+		`"9090" is not host:port`:                                       {"-http", "9090"},
+		`"127.0.0.1:65536" is not host:port`:                            {"--http=127.0.0.1:65536"},
+		`--log-level: "loud" is no level`:                               {"--log-level", "loud"},
+		`--log-level: "fatal" is no level`:                              {"--log-level", "fatal"},
+		"no-such-file.yaml":                                             {"--config", "no-such-file.yaml"},
+		"rate_limits.media is 0/s burst 10, which lets nothing through": {"--config", "testdata/paused.yaml"},
+		"chats.private is 0/s burst 3, which lets nothing through":      {"--config", "testdata/paused-chats.yaml"},
+		"rate_limits.massage is not a known key;":                       {"--config", "testdata/wrong.yaml"},
 	} {
 		var p program
 		require.Equal(t, exitUsage, p.run(t, args...), "%v: %s", args, &p.stderr)
@@ -169,6 +170,11 @@ func TestExampleConfigurationHasTheDefaultLimits(t *testing.T) {
 		limits[category] = change.Apply(ratelimit.Limit{Rate: -1, Burst: -1})
 	}
 	require.Equal(t, invoke.DefaultLimits(), limits)
+
+	chats, err := chatLimits(cfg.Chats)
+	require.NoError(t, err)
+	require.Equal(t, invoke.DefaultChatLimits(), chats)
+	require.Zero(t, cfg.MaxWaiters)
 }
 
 func TestSettingsAreTranslated(t *testing.T) {
@@ -181,6 +187,28 @@ func TestSettingsAreTranslated(t *testing.T) {
 	require.ErrorContains(t, err, "massage")
 	require.ErrorContains(t, err, "medium")
 
+	for text, want := range map[string]invoke.ChatLimits{
+		"{}":                     invoke.DefaultChatLimits(),
+		"{mode: bots}":           invoke.DefaultChatLimits(),
+		"{mode: never}":          {Mode: invoke.ChatsNever, Private: perChat(1, 3), Group: perMinute(20)},
+		"{mode: always}":         {Mode: invoke.ChatsAlways, Private: perChat(1, 3), Group: perMinute(20)},
+		"{private: {rate: 0.5}}": {Private: perChat(0.5, 3), Group: perMinute(20)},
+		"{private: {burst: 5}}":  {Private: perChat(1, 5), Group: perMinute(20)},
+		"{private: {rate: 0, burst: 0}, group: {limit: 0}}": {Private: perChat(0, 1), Group: perMinute(0)},
+		"{group: {limit: 5}}":                               {Private: perChat(1, 3), Group: perMinute(5)},
+		"{group: {period: 1h}}":                             {Private: perChat(1, 3), Group: ratelimit.Window{Limit: 20, Period: time.Hour}},
+	} {
+		cfg, err := config.Parse([]byte("chats: " + text + "\nmax_waiters: 7"))
+		require.NoError(t, err, text)
+		s, err := runFlags{}.settings(cfg, (&program{}).process())
+		require.NoError(t, err, text)
+		require.Equal(t, want, s.client.Chats, text)
+		require.Equal(t, 7, s.client.MaxWaiters)
+		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Chats: s.client.Chats})
+		require.NoError(t, err, text)
+		limiter.Close()
+	}
+
 	for want, text := range map[flood.Threshold]string{
 		flood.Default: "default", flood.Never: "never", flood.Always: "always", flood.UpTo(90 * time.Second): "1m30s",
 	} {
@@ -188,6 +216,25 @@ func TestSettingsAreTranslated(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, sleepThreshold(cfg.SleepThreshold))
 	}
+}
+
+func perChat(rate float64, burst int) ratelimit.Limit {
+	return ratelimit.Limit{Rate: rate, Burst: burst}
+}
+
+func perMinute(n int) ratelimit.Window { return ratelimit.Window{Limit: n, Period: time.Minute} }
+
+// What no gate takes is an error that names the keys of the file, all of them at once.
+func TestLimitsThatNoGateTakes(t *testing.T) {
+	cfg, err := config.Parse([]byte(`
+rate_limits: {message: {rate: 1e-9}}
+chats: {private: {rate: 1e-10}, group: {period: 1000000h}}
+`))
+	require.NoError(t, err)
+	_, err = runFlags{}.settings(cfg, (&program{}).process())
+	require.EqualError(t, err, `rate_limits.message.rate is 1e-09: want one that fills a burst of 30 within 100 years
+chats.private.rate is 1e-10: want one that fills a burst of 3 within 100 years
+chats.group.period is 3.6e+09: want seconds, more than 0 and at most 100 years`)
 }
 
 func TestErrorsAreLoggedInOneLine(t *testing.T) {

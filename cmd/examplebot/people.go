@@ -14,11 +14,14 @@ import (
 	"github.com/weirtg/weir/localdc"
 )
 
-// answerTimeout is how long a person waits for an answer before it counts as lost.
+// answerTimeout is how long a person waits for an answer, once it is its turn in their
+// chat.
 const answerTimeout = 10 * time.Second
 
 // conversation is what people say to the bot, and how they were answered.
 type conversation struct {
+	patience time.Duration // for one answer
+
 	mu              sync.Mutex
 	asked, answered int
 	longest         time.Duration
@@ -55,7 +58,7 @@ func (c *conversation) goOn(ctx context.Context, u *localdc.User, pause time.Dur
 // ask says something and waits for an answer that begins with want. One that does not
 // come in time is counted; the error is ctx's or the data centre's.
 func (c *conversation) ask(ctx context.Context, u *localdc.User, say, want string) error {
-	patience, cancel := context.WithTimeout(ctx, answerTimeout)
+	patience, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	c.mu.Lock()
 	c.asked++

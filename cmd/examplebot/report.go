@@ -65,19 +65,23 @@ func (t *tally) now() counts {
 // leastTime is the shortest time in which the calls could have been sent, and the
 // limit that makes it so: each bucket has to refill what it did not hold at the
 // start. The data centre's buckets are taken as full then, since it does not tell;
-// that can only make the time shorter.
-func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[classify.Category]int, dc localdc.Limits, messages, each int) (time.Duration, string) {
+// that can only make the time shorter. chat is the client's limit for a chat, zero for
+// none, and each how many messages a chat of the broadcast got, none of which had got
+// any before. People's chats do not count: a broadcast is no better for their talking
+// as fast as they may.
+func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[classify.Category]int, chat ratelimit.Limit, dc localdc.Limits, messages, each int) (time.Duration, string) {
 	var least float64
 	limit := "none"
 	consider := func(name string, n int, tokens, rate float64) {
 		missing := float64(n) - tokens
-		if rate > 0 && missing/rate > least { // a data centre without a limit has rate 0
+		if rate > 0 && missing/rate > least { // where there is no limit, the rate is 0
 			least, limit = missing/rate, name
 		}
 	}
 	for category, stats := range before {
 		consider("client "+stats.Name+" "+stats.Limit.String(), calls[category], stats.Tokens, stats.Limit.Rate)
 	}
+	consider("client chat "+chat.String(), each, float64(chat.Burst), chat.Rate)
 	consider("data centre account", messages, float64(dc.Account.Burst), dc.Account.PerSecond)
 	consider("data centre chat", each, float64(dc.Chat.Burst), dc.Chat.PerSecond)
 	return time.Duration(least * float64(time.Second)), limit

@@ -94,8 +94,12 @@ func (r runFlags) settings(cfg config.Config, p process) (settings, error) {
 	errs = append(errs, err)
 	limits, err := rateLimits(cfg.RateLimits)
 	errs = append(errs, err)
+	chats, err := chatLimits(cfg.Chats)
+	errs = append(errs, err)
 	s.client = client.Options{
 		RateLimits:     limits,
+		Chats:          chats,
+		MaxWaiters:     cfg.MaxWaiters,
 		SleepThreshold: sleepThreshold(cfg.SleepThreshold),
 		Observer:       invoke.Observers(s.metrics, s.tally),
 		Logger:         logger,
