@@ -200,25 +200,23 @@ func TestTimersOfTheirOwnLoseTheOrder(t *testing.T) {
 	// after the other, and go through at 10,000 a second. How many return behind one that
 	// came later?
 	const waiters, perSecond, burst = 1000, 10_000, 5000
-	behind := func(wait func(tokens int) error, queued func() bool) (n int) {
-		order := make(chan int, waiters)
-		first := crowd(1, func(int) { assert.NoError(t, wait(burst)) })
-		var all []interface{ Wait() }
-		for i := range waiters {
-			for !queued() {
+	behind := func(wait func(tokens int) error, came func(returned int) int) (n int) {
+		order := make(chan int, waiters+1)
+		call := func(tokens, i int) {
+			crowd(1, func(int) {
+				assert.NoError(t, wait(tokens))
+				order <- i
+			})
+			for came(len(order)) <= i {
 				runtime.Gosched()
 			}
-			all = append(all, crowd(1, func(int) {
-				assert.NoError(t, wait(1))
-				order <- i
-			}))
 		}
-		first.Wait()
-		for _, wg := range all {
-			wg.Wait()
+		call(burst, 0)
+		for i := range waiters {
+			call(1, i+1)
 		}
 		latest := 0
-		for range waiters {
+		for range waiters + 1 {
 			i := <-order
 			if i < latest {
 				n++
@@ -231,30 +229,21 @@ func TestTimersOfTheirOwnLoseTheOrder(t *testing.T) {
 	x := rate.NewLimiter(perSecond, burst)
 	start := time.Now()
 	require.True(t, x.AllowN(start, burst))
-	spoken := 0
-	peer := behind(func(n int) error { return x.WaitN(t.Context(), n) }, func() bool {
+	peer := behind(func(n int) error { return x.WaitN(t.Context(), n) }, func(int) int {
 		// What has been taken is what has come in since the start, less what is left.
-		if taken := time.Since(start).Seconds()*perSecond - x.Tokens(); taken+0.5 < float64(burst+spoken) {
-			return false
-		}
-		spoken++
-		return true
+		taken := time.Since(start).Seconds()*perSecond - x.Tokens()
+		return int(taken+0.5) - burst + 1
 	})
 	l, g := gate(t, ratelimit.Limit{Rate: perSecond, Burst: burst})
 	drain(t, l, g, burst)
-	waiting := 1
-	ours := behind(func(n int) error { return l.Acquire(t.Context(), n, g) }, func() bool {
-		if g.Stats().Waiters < waiting {
-			return false
-		}
-		waiting++
-		return true
+	ours := behind(func(n int) error { return l.Acquire(t.Context(), n, g) }, func(returned int) int {
+		return g.Stats().Waiters + returned
 	})
 	t.Logf("of 1000 waiters, out of order: x/time %d, weir %d", peer, ours)
 	assert.Greater(t, peer, waiters/20)
-	// The order of the grants is exact, but a goroutine may be stopped by the system between
-	// its grant and its word.
-	assert.Less(t, ours, waiters/100)
+	// The order of the grants is exact, but a goroutine may be stopped, by the system or by the
+	// race detector, between its grant and its word.
+	assert.Less(t, ours, peer/4)
 }
 
 func TestEachWaiterHasATimer(t *testing.T) {

@@ -24,64 +24,52 @@ func BenchmarkOrder2000(b *testing.B) {
 	ctx := context.Background()
 	for _, lib := range []struct {
 		name string
-		// new returns a limiter whose bucket is empty: wait takes n tokens, and queued
-		// tells how many are spoken for.
-		new func(b *testing.B) (wait func(n int) error, queued func() int)
+		// new returns a limiter whose bucket is empty: wait takes n tokens, and came tells
+		// how many calls have done so or queue for it, of which so many have returned.
+		new func(b *testing.B) (wait func(n int) error, came func(returned int) int)
 	}{
-		{"xtime", func(*testing.B) (func(int) error, func() int) {
+		{"xtime", func(*testing.B) (func(int) error, func(int) int) {
 			l := rate.NewLimiter(perSecond, burst)
-			l.AllowN(time.Now(), burst)
 			start := time.Now()
+			l.AllowN(start, burst)
 			return func(n int) error { return l.WaitN(ctx, n) },
-				func() int { return int(time.Since(start).Seconds()*perSecond - l.Tokens() + 0.5) }
+				func(int) int { return int(time.Since(start).Seconds()*perSecond-l.Tokens()+0.5) - burst + 1 }
 		}},
-		{"weir", func(b *testing.B) (func(int) error, func() int) {
+		{"weir", func(b *testing.B) (func(int) error, func(int) int) {
 			l := ratelimit.New(ratelimit.Options{})
 			g := newGate(b, l, "gate", ratelimit.Limit{Rate: perSecond, Burst: burst})
 			if err := l.Try(burst, g); err != nil {
 				b.Fatal(err)
 			}
 			return func(n int) error { return l.Acquire(ctx, n, g) },
-				func() int { // the first is the large one
-					if w := g.Stats().Waiters; w > 0 {
-						return burst + w - 1
-					}
-					return 0
-				}
+				func(returned int) int { return g.Stats().Waiters + returned }
 		}},
 	} {
 		b.Run("lib="+lib.name, func(b *testing.B) {
 			for range b.N {
-				wait, queued := lib.new(b)
-				var wg sync.WaitGroup
-				var returned atomic.Int64
-				order := make([]int, waiters)
-				start := time.Now()
-				wg.Go(func() {
-					if err := wait(burst); err != nil {
-						b.Error(err)
-					}
-				})
-				for i := range waiters {
-					for queued() < burst+i {
-						runtime.Gosched()
-					}
-					wg.Go(func() {
-						if err := wait(1); err != nil {
+				wait, came := lib.new(b)
+				order := make(chan int, waiters+1)
+				call := func(tokens, i int) {
+					go func() {
+						if err := wait(tokens); err != nil {
 							b.Error(err)
 						}
-						order[returned.Add(1)-1] = i
-					})
+						order <- i
+					}()
+					for came(len(order)) <= i {
+						runtime.Gosched()
+					}
 				}
-				for queued() < burst+waiters {
-					runtime.Gosched()
+				call(burst, 0)
+				for i := range waiters {
+					call(1, i+1)
 				}
-				if took := time.Since(start); took > burst*time.Second/perSecond {
-					b.Fatalf("queueing took %s: the first left before the last came", took)
+				if len(order) > 0 {
+					b.Fatal("the first left before the last came: the machine is too busy for this figure")
 				}
-				wg.Wait()
-				behind, latest := 0, -1
-				for _, i := range order {
+				behind, latest := 0, 0
+				for range waiters + 1 {
+					i := <-order
 					if i < latest {
 						behind++
 					}
