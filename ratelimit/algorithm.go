@@ -13,13 +13,14 @@ type algorithm interface {
 	// take charges cost. due is when the call could have been admitted, at most a
 	// timer's lateness before now.
 	take(s *state, cost, due, now int64)
-	// giveBack undoes a take.
-	giveBack(s *state, cost int64)
+	// giveBack undoes a take of cost that was charged at the time taken. It gives back
+	// nothing that time has given back already.
+	giveBack(s *state, cost, taken, now int64)
 	// tokens is what could be taken now.
 	tokens(s *state, now int64) float64
 	// horizon is how long after it was last touched a state is as good as new.
 	horizon() int64
-	// inherit makes a state out of one of the same kind that old has kept.
+	// inherit makes a state out of one that an algorithm of the same kind has kept.
 	inherit(old algorithm, s *state, how Inheritance, now int64)
 }
 

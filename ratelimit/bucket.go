@@ -32,20 +32,26 @@ func (l Limit) algorithm(*Limiter) algorithm {
 func (b bucket) capacity() int64 { return b.burst }
 
 func (b bucket) due(s *state, cost, _ int64) int64 {
-	if cost > math.MaxInt64/4/b.interval {
+	beyond := cost - b.burst
+	if beyond > math.MaxInt64/4/b.interval {
 		return math.MaxInt64 / 2 // a queue of more than a lifetime
 	}
-	return s.at + (cost-b.burst)*b.interval
+	return s.at + beyond*b.interval
 }
 
 func (b bucket) take(s *state, cost, due, _ int64) { s.at = max(s.at, due) + cost*b.interval }
 
-// giveBack leaves what the bucket has refilled since; above full it spills over.
-func (b bucket) giveBack(s *state, cost int64) {
-	s.at -= cost * b.interval
+// giveBack takes off what the bucket has refilled since the take: whether it had
+// spilled over by then nobody knows, and to give it twice would let through more than
+// the limit.
+func (b bucket) giveBack(s *state, cost, taken, now int64) {
+	back := min(cost, b.burst) * b.interval
 	if b.paused {
-		s.at = max(0, s.at)
+		s.at = max(0, s.at-back)
+		return
 	}
+	back = max(0, back-max(0, now-taken))
+	s.at = max(s.at-back, min(s.at, now))
 }
 
 // missing is how far the bucket is from full.

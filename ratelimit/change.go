@@ -61,22 +61,9 @@ func (c Change) Inherit(i Inheritance) Change {
 	return c
 }
 
-// Apply returns l with what c names put in. It does not validate.
-func (c Change) Apply(l Limit) Limit {
-	if to, ok := c.to.(Limit); ok {
-		l = to
-	}
-	if c.hasRate {
-		l.Rate = c.rate
-	}
-	if c.hasBurst {
-		l.Burst = c.burst
-	}
-	return l
-}
-
-// rule returns what old becomes.
-func (c Change) rule(old Rule) (Rule, error) {
+// Apply returns what old becomes, or a [*LimitError] if the change does not fit it or
+// leads out of range.
+func (c Change) Apply(old Rule) (Rule, error) {
 	var next Rule
 	switch old := old.(type) {
 	case Limit:
@@ -86,7 +73,16 @@ func (c Change) rule(old Rule) (Rule, error) {
 		if c.inherit > Reset {
 			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Proportional, Additive or Reset"}
 		}
-		next = c.Apply(old)
+		if to, ok := c.to.(Limit); ok {
+			old = to
+		}
+		if c.hasRate {
+			old.Rate = c.rate
+		}
+		if c.hasBurst {
+			old.Burst = c.burst
+		}
+		next = old
 	case Window:
 		w, ok := c.to.(Window)
 		if c.to == nil {

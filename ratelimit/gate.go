@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -80,8 +81,8 @@ func (l *Limiter) NewGates(name string, rule Rule) (*Gates, error) {
 // first call.
 //
 // Beyond [DefaultMaxKeys] live gates, keys that are new share a gate with some of
-// the others: an attacker who invents keys can make strangers wait, but neither
-// memory grows nor does anyone get more than the limit.
+// the others: an attacker who invents keys can make strangers wait, but memory does
+// not grow, and a stranger gets at most twice the limit, once under each key.
 func (g *Gates) Key(key uint64) Gate { return Gate{set: g.set, key: key} }
 
 // Set returns a Gate that stands for the whole set in [Limiter.Update].
@@ -107,12 +108,31 @@ func (g Gate) Times(n int) Gate {
 	return g
 }
 
-// cost is what a call of cost pays at this gate.
+// cost is what a call of cost pays at this gate, under the limit of the moment.
 func (g Gate) cost(cost int64) int64 {
 	if g.weight <= 1 {
 		return cost
 	}
 	return max(cost, min(cost*int64(g.weight), g.set.capacity))
+}
+
+// check refuses what is no list of gates to pass: a gate that nobody made, one of
+// another limiter, and one that is named twice, where a call would wait behind itself.
+func (l *Limiter) check(cost int, gates []Gate) error {
+	if cost < 1 || cost > math.MaxInt32 {
+		return fmt.Errorf("cost is %d: want a whole number from 1 to %d", cost, math.MaxInt32)
+	}
+	for i, g := range gates {
+		if g.set == nil || g.set.limiter != l {
+			return fmt.Errorf("gates[%d] is none of this limiter's: want one that NewGate or NewGates made", i)
+		}
+		for _, other := range gates[:i] {
+			if g.same(other) {
+				return fmt.Errorf("gates[%d] is %s once more: want each gate once, and Times for what counts more", i, g.set.name)
+			}
+		}
+	}
+	return nil
 }
 
 // same reports whether both are one gate, whatever a call counts there.

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"math"
 	"sync"
@@ -68,7 +67,7 @@ func (l *Limiter) Update(changes map[Gate]Change) error {
 	defer l.mu.Unlock()
 	rules := make(map[Gate]Rule, len(changes))
 	for g, c := range changes {
-		rule, err := c.rule(g.set.rule)
+		rule, err := c.Apply(g.set.rule)
 		if err != nil {
 			return named(g.set.name, err)
 		}
@@ -157,11 +156,14 @@ func (l *Limiter) AcquireBackground(ctx context.Context, cost int, gates ...Gate
 }
 
 func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate) error {
-	if err := checkCost(cost); err != nil {
+	if err := l.check(cost, gates); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	l.mu.Lock()
-	if !l.closed && ctx.Err() == nil && l.takeLocked(int64(cost), gates) {
+	if !l.closed && l.takeLocked(int64(cost), gates) {
 		l.mu.Unlock()
 		return nil
 	}
@@ -172,36 +174,42 @@ func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate
 // block, it returns a [*RefusedError] with ErrRejected. It never passes a call
 // that waits, not even one in the background.
 func (l *Limiter) Try(cost int, gates ...Gate) error {
-	if err := checkCost(cost); err != nil {
+	if err := l.check(cost, gates); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.tryLocked(int64(cost), gates)
+}
+
+func (l *Limiter) tryLocked(cost int64, gates []Gate) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if l.takeLocked(int64(cost), gates) {
+	if l.takeLocked(cost, gates) {
 		return nil
 	}
-	return l.refusalLocked(background, int64(cost), gates).asError()
+	return l.refusalLocked(background, cost, gates).asError()
 }
 
-// Refund gives back what Acquire or Try took, for a call that was not sent after
-// all. Giving back more than was taken fills the buckets, never beyond Burst.
+// justTaken is the time of a take that is undone at once.
+const justTaken = math.MaxInt64
+
+// Refund gives back what Acquire or Try has just taken, for a call that is not sent
+// after all. It fills the buckets never beyond Burst. What is given back later belongs
+// into a [Permit], which knows when it was taken: to give back what time has refilled
+// already would let through more than the limit. With a cost or gates that Acquire
+// would not take, Refund does nothing.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
+	if l.check(cost, gates) != nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.nowLocked()
 	for _, g := range gates {
-		g.set.giveBack(g.key, g.cost(int64(cost)), now)
+		g.set.giveBack(g.key, g.cost(int64(cost)), justTaken, now)
 	}
-}
-
-func checkCost(cost int) error {
-	if cost < 1 || cost > math.MaxInt32 {
-		return fmt.Errorf("cost is %d: want a whole number from 1 to %d", cost, math.MaxInt32)
-	}
-	return nil
 }
 
 // nowLocked reads the clock. It is read under the lock: a time that was read
@@ -234,20 +242,44 @@ func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 // refusalLocked tells a newcomer that does not get through which gate will hold it
 // longest.
 func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedError {
-	var worst RefusedError
 	now := l.nowLocked()
-	ahead := int64(0)
+	var worst RefusedError
+	var calls int64 // ahead at the gates so far
+	known := true
 	for _, g := range gates {
-		st, queued := g.set.peek(g.key, lane)
+		st, line := g.set.peek(g.key)
 		// Whoever is ahead at a narrow gate will be ahead at the wide one as well.
-		ahead = max(ahead, queued)
-		refused := g.set.refusal(&st, ahead, g.cost(cost), now)
-		if refused.Wait == 0 {
-			return refused
+		ahead := calls
+		if line != nil {
+			queued, queuedCalls := line.ahead(lane)
+			ahead, calls = max(ahead, queued), max(calls, queuedCalls)
 		}
-		if refused.Wait > worst.Wait {
+		refused := g.set.refusal(&st, ahead, g.cost(cost), now)
+		switch {
+		case refused.Reason == ErrImpossible: // whatever the others say
+			return refused
+		case refused.Wait == 0 && known: // paused
+			worst, known = refused, false
+		case known && refused.Wait > worst.Wait:
 			worst = refused
 		}
 	}
 	return worst
+}
+
+// fullLocked returns the refusal of a newcomer that finds too many waiting.
+func (l *Limiter) fullLocked(lane lane, cost int64, gates []Gate) error {
+	for _, g := range gates {
+		most := g.set.maxWaiters
+		if most == 0 {
+			continue
+		}
+		if st, line := g.set.peek(g.key); line != nil && line.lanes[lane].len >= most {
+			ahead, _ := line.ahead(lane)
+			refused := g.set.refusal(&st, ahead, g.cost(cost), l.last)
+			refused.Reason = ErrQueueFull
+			return refused.asError()
+		}
+	}
+	return nil
 }

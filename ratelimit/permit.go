@@ -7,7 +7,9 @@ import "sync/atomic"
 type Permit struct {
 	limiter *Limiter
 	cost    int
+	taken   int64 // when
 	gates   []Gate
+	paid    []int64 // what at each of them
 	spent   atomic.Bool
 }
 
@@ -15,10 +17,19 @@ type Permit struct {
 // nobody waits at them. Otherwise it takes nothing and returns the error of
 // [Limiter.Try]. It does not block.
 func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
-	if err := l.Try(cost, gates...); err != nil {
+	if err := l.check(cost, gates); err != nil {
 		return nil, err
 	}
-	return &Permit{limiter: l, cost: cost, gates: append([]Gate(nil), gates...)}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.tryLocked(int64(cost), gates); err != nil {
+		return nil, err
+	}
+	p := &Permit{limiter: l, cost: cost, taken: l.last}
+	for _, g := range gates {
+		p.gates, p.paid = append(p.gates, g), append(p.paid, g.cost(int64(cost)))
+	}
+	return p, nil
 }
 
 // Cost returns the tokens that the permit has paid at each of its gates.
@@ -38,10 +49,18 @@ func (p *Permit) Pays(g Gate) bool {
 // then it pays for nothing.
 func (p *Permit) Use() bool { return p.spent.CompareAndSwap(false, true) }
 
-// Return gives the tokens of an unused permit back. After Use, or a second time,
-// it does nothing, so it can be deferred right where the permit was taken.
+// Return gives the tokens of an unused permit back, less what the buckets have
+// refilled since: a permit that is held for long is spent by time. After Use, or a
+// second time, it does nothing, so it can be deferred right where the permit was
+// taken.
 func (p *Permit) Return() {
-	if p.Use() {
-		p.limiter.Refund(p.cost, p.gates...)
+	if !p.Use() {
+		return
+	}
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	now := p.limiter.nowLocked()
+	for i, g := range p.gates {
+		g.set.giveBack(g.key, p.paid[i], p.taken, now)
 	}
 }

@@ -16,6 +16,7 @@ const backgroundTurn = 9
 // waiter is one call that has to wait: a place in the queue of each gate that it
 // has come to. Its goroutine does all the work; the others only wake it.
 type waiter struct {
+	cost   int64
 	lane   lane
 	since  int64         // when it came
 	places []place       // one a gate, narrowest first
@@ -25,11 +26,14 @@ type waiter struct {
 // place is a waiter's link in the queue of one gate.
 type place struct {
 	waiter     *waiter
+	queued     int64 // what it has added to the queue's cost
 	gate       Gate
-	cost       int64 // what it pays there
 	line       *line // nil while it has not come to the gate
 	prev, next *place
 }
+
+// cost is what the waiter pays there, under the limit of the moment.
+func (p *place) cost() int64 { return p.gate.cost(p.waiter.cost) }
 
 // wake never blocks: a signal that is already there says the same.
 func (w *waiter) wake() {
@@ -44,7 +48,8 @@ func (w *waiter) wake() {
 type queue struct {
 	head, tail *place
 	len        int
-	cost       int64 // sum of the costs of all waiters
+	cost       int64 // sum of the costs of all waiters, here
+	calls      int64 // and at gates where they count once
 }
 
 func (q *queue) push(p *place) {
@@ -55,8 +60,10 @@ func (q *queue) push(p *place) {
 		q.tail.next = p
 	}
 	q.tail = p
+	p.queued = p.cost()
 	q.len++
-	q.cost += p.cost
+	q.cost += p.queued
+	q.calls += p.waiter.cost
 }
 
 func (q *queue) remove(p *place) {
@@ -72,7 +79,8 @@ func (q *queue) remove(p *place) {
 	}
 	p.prev, p.next = nil, nil
 	q.len--
-	q.cost -= p.cost
+	q.cost -= p.queued
+	q.calls -= p.waiter.cost
 }
 
 // head is the one whose turn it is, or nil. A normal call comes before those in the

@@ -30,6 +30,7 @@ type set struct {
 	busy       map[uint64]*line // keyed: gates with waiters
 	young, old map[uint64]state // keyed: gates without
 	turned     int64            // when young began
+	fresh      state            // of a gate that is not remembered: full under the last rule
 	maxKeys    int
 	spare      []*line
 	scratch    state // keyed: what is looked at; a local state would escape to the heap
@@ -79,6 +80,7 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 		l.wakeHead(now)
 	}
 	inherit(&s.single)
+	s.algorithm.inherit(before, &s.fresh, how, now)
 	for _, l := range s.busy {
 		inherit(l)
 	}
@@ -107,10 +109,13 @@ func (s *set) resolve(key uint64) uint64 {
 	return math.MaxUint64 - key%shared
 }
 
+// find returns what is remembered of a gate, and fresh if that is nothing.
 func (s *set) find(key uint64) (state, bool) {
 	st, ok := s.young[key]
 	if !ok {
-		st, ok = s.old[key]
+		if st, ok = s.old[key]; !ok {
+			st = s.fresh
+		}
 	}
 	return st, ok
 }
@@ -137,11 +142,10 @@ func (s *set) take(key uint64, cost, now int64) {
 		s.algorithm.take(&s.single.state, cost, s.single.since(now), now)
 		return
 	}
-	s.turn(now)
 	key = s.resolve(key)
 	s.scratch, _ = s.find(key)
 	s.algorithm.take(&s.scratch, cost, now, now)
-	s.keep(key, s.scratch)
+	s.keep(key, s.scratch, now)
 }
 
 // since is when a call that does not queue is charged. Calls in sequence are late by what
@@ -155,26 +159,27 @@ func (l *line) since(now int64) int64 {
 }
 
 // giveBack undoes a take.
-func (s *set) giveBack(key uint64, cost, now int64) {
+func (s *set) giveBack(key uint64, cost, taken, now int64) {
 	if !s.keyed {
-		s.algorithm.giveBack(&s.single.state, cost)
+		s.algorithm.giveBack(&s.single.state, cost, taken, now)
 		s.single.wakeHead(now)
 		return
 	}
 	key = s.resolve(key)
 	if l := s.busy[key]; l != nil {
-		s.algorithm.giveBack(&l.state, cost)
+		s.algorithm.giveBack(&l.state, cost, taken, now)
 		l.wakeHead(now)
 		return
 	}
 	if st, ok := s.find(key); ok {
-		s.algorithm.giveBack(&st, cost)
-		s.keep(key, st)
+		s.algorithm.giveBack(&st, cost, taken, now)
+		s.keep(key, st, now)
 	}
 }
 
-// keep remembers a state as touched.
-func (s *set) keep(key uint64, st state) {
+// keep remembers a state as touched now.
+func (s *set) keep(key uint64, st state, now int64) {
+	s.turn(now)
 	n := len(s.young)
 	s.young[key] = st
 	if len(s.young) > n { // else it was young already, and is not among the old
@@ -224,7 +229,7 @@ func (s *set) release(l *line) {
 		return
 	}
 	delete(s.busy, l.key)
-	s.keep(l.key, l.state)
+	s.keep(l.key, l.state, s.limiter.last)
 	l.state, l.news, l.passed = state{}, 0, 0
 	if len(s.spare) < maxFree {
 		s.spare = append(s.spare, l)
@@ -262,26 +267,26 @@ func (s *set) refusal(st *state, ahead, cost, now int64) RefusedError {
 	return refused
 }
 
-// peek returns the state of a gate and the cost of what waits ahead of a newcomer.
-func (s *set) peek(key uint64, lane lane) (st state, ahead int64) {
+// peek returns the state of a gate, and its line if somebody waits there.
+func (s *set) peek(key uint64) (state, *line) {
 	if !s.keyed {
-		return s.single.state, s.single.ahead(lane)
+		return s.single.state, &s.single
 	}
 	key = s.resolve(key)
 	if l := s.busy[key]; l != nil {
-		return l.state, l.ahead(lane)
+		return l.state, l
 	}
-	st, _ = s.find(key)
-	return st, 0
+	st, _ := s.find(key)
+	return st, nil
 }
 
-// ahead is the cost of what waits before a newcomer of the lane.
-func (l *line) ahead(lane lane) int64 {
-	cost := l.lanes[normal].cost
-	if lane == background {
-		cost += l.lanes[background].cost
+// ahead is what waits before a newcomer of the lane: its cost here, and where calls
+// count once.
+func (l *line) ahead(of lane) (cost, calls int64) {
+	for _, q := range l.lanes[:of+1] {
+		cost, calls = cost+q.cost, calls+q.calls
 	}
-	return cost
+	return cost, calls
 }
 
 // Key makes a key of a text, such as a user's name, for [Gates.Key]. Texts are told

@@ -22,18 +22,21 @@ const lateness = int64(10 * time.Millisecond)
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
 	w := l.waiterLocked(lane, cost, gates)
 	err := l.doneLocked(ctx)
+	if err == nil {
+		err = l.fullLocked(lane, cost, gates)
+	}
 	if err == nil && !w.content(ctx) {
 		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
 	for now := l.last; err == nil; now = l.nowLocked() {
 		var at *place
-		if at, err = l.advanceLocked(w, now); at == nil {
-			break // admitted, or refused
+		if at = l.advanceLocked(w, now); at == nil {
+			break // admitted
 		}
 		head := at.line.head() == at
 		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost, l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost(), l.last)); err != nil {
 				break
 			}
 		}
@@ -79,7 +82,7 @@ func (w *waiter) content(ctx context.Context) bool {
 		return false
 	}
 	for i := range w.places {
-		if p := &w.places[i]; p.cost > p.gate.set.capacity {
+		if p := &w.places[i]; p.cost() > p.gate.set.capacity {
 			return false
 		}
 	}
@@ -100,34 +103,28 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 }
 
 // advanceLocked moves the waiter as far as it gets. It returns the place where it
-// has to wait, or nil when it was admitted or refused.
-func (l *Limiter) advanceLocked(w *waiter, now int64) (*place, error) {
+// has to wait, or nil when it was admitted.
+func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 	for i := range w.places {
 		p := &w.places[i]
 		if p.line == nil {
-			line := p.gate.set.line(p.gate.key)
-			if most := line.set.maxWaiters; most > 0 && line.lanes[w.lane].len >= most {
-				refused := line.set.refusal(&line.state, line.ahead(w.lane), p.cost, now)
-				refused.Reason = ErrQueueFull
-				return nil, refused.asError()
-			}
-			line.join(p, now)
+			p.gate.set.line(p.gate.key).join(p, now)
 		}
-		if p.line.head() != p || !p.line.ready(p.cost, now) {
+		if p.line.head() != p || !p.line.ready(p.cost(), now) {
 			// A turn that was lost or a limit that was cut may close a gate that it
 			// had passed.
 			p.retreat(now)
-			return p, nil
+			return p
 		}
 	}
 	at := dueLocked(w, now)
 	for i := range w.places {
 		p := &w.places[i]
-		p.line.set.algorithm.take(&p.line.state, p.cost, at, now)
+		p.line.set.algorithm.take(&p.line.state, p.cost(), at, now)
 		p.line.late, p.line.lateAt = now-at, now
 		p.leave(at, true)
 	}
-	return nil, nil
+	return nil
 }
 
 // dueLocked is when a waiter that can be admitted now could have been: it came,
@@ -138,7 +135,7 @@ func dueLocked(w *waiter, now int64) int64 {
 	due := w.since
 	for i := range w.places {
 		p := &w.places[i]
-		due = max(due, p.line.news, p.line.due(p.cost, now))
+		due = max(due, p.line.news, p.line.due(p.cost(), now))
 	}
 	return max(due, now-lateness)
 }
@@ -150,7 +147,7 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	if !head || line.set.paused {
 		return nil
 	}
-	d := time.Duration(line.due(at.cost, l.last) - l.last)
+	d := time.Duration(line.due(at.cost(), l.last) - l.last)
 	if line.timer == nil {
 		line.timer = l.clock.Timer(d)
 	} else {
@@ -180,9 +177,9 @@ func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
 	} else {
 		w = &waiter{woken: make(chan struct{}, 1)}
 	}
-	w.lane, w.since = lane, l.last // which takeLocked has just read
+	w.lane, w.cost, w.since = lane, cost, l.last // which takeLocked has just read
 	for _, g := range gates {
-		w.places = append(w.places, place{waiter: w, gate: g, cost: g.cost(cost)})
+		w.places = append(w.places, place{waiter: w, gate: g})
 	}
 	return w
 }

@@ -62,10 +62,26 @@ func (w sliding) take(s *state, cost, _, now int64) {
 	}
 }
 
-func (w sliding) giveBack(s *state, cost int64) {
-	if s.hits != nil {
-		s.hits.n = max(0, s.hits.n-cost)
+// giveBack forgets calls of that time, and no others: each makes room at a time of its
+// own.
+func (w sliding) giveBack(s *state, cost, taken, _ int64) {
+	h := s.hits
+	if h == nil || h.n == 0 {
+		return
 	}
+	if taken == justTaken {
+		taken = h.at(h.n - 1)
+	}
+	kept := int64(0)
+	for i := range h.n {
+		if t := h.at(i); t != taken || cost == 0 {
+			h.times[(h.first+kept)%int64(len(h.times))] = t
+			kept++
+		} else {
+			cost--
+		}
+	}
+	h.n = kept
 }
 
 func (w sliding) tokens(s *state, now int64) float64 {
@@ -159,8 +175,9 @@ func (w fixed) take(s *state, cost, _, now int64) {
 	s.at, s.hits.n = w.begin(now), cost
 }
 
-func (w fixed) giveBack(s *state, cost int64) {
-	if s.hits != nil {
+// giveBack knows a call of an earlier window by its time.
+func (w fixed) giveBack(s *state, cost, taken, _ int64) {
+	if s.hits != nil && taken >= s.at {
 		s.hits.n = max(0, s.hits.n-cost)
 	}
 }
@@ -174,13 +191,12 @@ func (w fixed) tokens(s *state, now int64) float64 {
 
 func (w fixed) horizon() int64 { return w.period }
 
-func (w fixed) inherit(_ algorithm, s *state, how Inheritance, now int64) {
-	if how == Reset {
-		*s = state{}
+func (w fixed) inherit(before algorithm, s *state, how Inheritance, now int64) {
+	if how == Reset || s.hits != nil && now >= s.at+before.(fixed).period {
+		*s = state{} // nothing has passed that still counts
 		return
 	}
 	if s.hits != nil && w.aligned {
-		// What has passed counts for the window that now belongs to.
-		s.at = w.begin(now)
+		s.at = w.begin(now) // what has passed counts for the window that now belongs to
 	}
 }
