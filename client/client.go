@@ -2,7 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+
+	"go.uber.org/zap"
 
 	"github.com/gotd/log/logzap"
 
@@ -24,6 +28,7 @@ type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
 	allowCDN bool
+	ran      atomic.Bool
 }
 
 // New returns a client that is not connected yet; see [Client.Run]. The error names
@@ -54,7 +59,8 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	// The innermost of the middlewares, and not in an array that is the caller's.
 	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], choke)
 	if t.Logger == nil && opts.Logger != nil {
-		t.Logger = logzap.New(opts.Logger)
+		// Below warnings, gotd logs parts of the session.
+		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(zap.WarnLevel)))
 	}
 	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
 	t.OnConnectionState = c.learnDC(t.OnConnectionState)
@@ -91,12 +97,15 @@ func (c *Client) learnDC(next func(telegram.ConnectionState)) func(telegram.Conn
 
 // Run connects and calls f, and returns when f has returned, ctx is done or the
 // connection has failed for good. It returns f's error, wrapped; a ctx that is done
-// is no error. A client runs once.
+// is no error. A client runs once; a second Run is an error.
 //
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
 // limiter that is shared goes on for the others.
 func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) error {
+	if c.ran.Swap(true) {
+		return errors.New("client: a client runs once: make another with New")
+	}
 	defer c.choke.Close()
 	return c.telegram.Run(ctx, func(ctx context.Context) error {
 		// f may be waiting for calls that do not have its context.

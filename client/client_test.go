@@ -339,16 +339,23 @@ func TestSessionIsKept(t *testing.T) {
 
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, damaged := range [][]byte{whole[:len(whole)/2], {}, []byte("{}"), []byte("null"), []byte("[1]")} {
+	for _, damaged := range [][]byte{whole[:len(whole)/2], {}, []byte("{}"), []byte("null"), []byte("[1]"), []byte(`{"Version":2,"Data":{}}`), make([]byte, 2<<20)} {
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
 		err = open().Run(t.Context(), func(context.Context) error { return errors.New("must not connect") })
-		require.ErrorContains(t, err, path+" is damaged")
+		require.ErrorContains(t, err, path+" is damaged or of another version")
 		require.NotContains(t, err.Error(), string(whole[:20]))
 	}
+
+	leftovers, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, leftovers, 1)
 
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: ")
+
+	path = ""
+	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: path is empty")
 
 	path = filepath.Join(t.TempDir(), "missing", "bot.session.json")
 	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: no file can be made for "+path)
@@ -358,7 +365,7 @@ func TestChatGatesComeWithTheLoginOfABot(t *testing.T) {
 	cloud := newCloud(t, localdc.Options{Limits: localdc.Published()})
 	alice, group := cloud.AddUser("alice"), cloud.AddGroup("friends")
 	c := newClient(t, cloud, client.Options{
-		Chats: invoke.ChatLimits{Group: ratelimit.Window{Limit: 3, Period: 2 * time.Second}},
+		Chats: invoke.ChatLimits{Group: ratelimit.To(ratelimit.Window{Limit: 3, Period: 2 * time.Second})},
 	})
 	asBot(t, c, func(ctx context.Context) error {
 		start := time.Now()
@@ -378,6 +385,17 @@ func TestChatGatesComeWithTheLoginOfABot(t *testing.T) {
 		return nil
 	})
 	require.Empty(t, cloud.Record().Floods(), "the data centre has the same limit for a chat")
+}
+
+func TestClientRunsOnce(t *testing.T) {
+	cloud := newCloud(t, localdc.Options{})
+	c := newClient(t, cloud, client.Options{})
+	asBot(t, c, func(ctx context.Context) error {
+		err := c.Run(ctx, func(context.Context) error { return errors.New("must not run") })
+		assert.ErrorContains(t, err, "a client runs once")
+		return nil
+	})
+	require.ErrorContains(t, c.Run(t.Context(), func(context.Context) error { return nil }), "a client runs once")
 }
 
 func TestBadArgumentsAreNamed(t *testing.T) {

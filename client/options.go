@@ -20,7 +20,7 @@ type Options struct {
 	// Telegram is everything that gotd's client takes: session storage, update
 	// handler, data centres, resolver, device and so on. Its Middlewares stay
 	// outside of the choke point, so what they send again is limited again. Where
-	// its Logger is nil, gotd logs to Logger below.
+	// its Logger is nil, gotd's warnings and errors go to Logger below.
 	Telegram telegram.Options
 
 	// RateLimits change the default limits (see invoke.DefaultLimits) by category.

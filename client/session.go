@@ -2,9 +2,9 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,10 +29,13 @@ var _ session.Storage = (*SessionFile)(nil)
 
 // LoadSession implements session.Storage. A file that does not exist is
 // session.ErrNotFound, which makes the client log in.
-func (f *SessionFile) LoadSession(context.Context) ([]byte, error) {
+func (f *SessionFile) LoadSession(ctx context.Context) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	data, err := os.ReadFile(f.Path)
+	if f.Path == "" {
+		return nil, errors.New("session: path is empty: want that of a file")
+	}
+	data, err := readFile(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// A login that could not be kept would be spent, and gotd try for ever.
@@ -44,17 +47,34 @@ func (f *SessionFile) LoadSession(context.Context) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	// gotd takes a session that it does not know for none, and logs in.
-	var kept struct{ Version int }
-	if err := json.Unmarshal(data, &kept); err != nil || kept.Version < 1 {
-		return nil, fmt.Errorf("session: %s is damaged (%d bytes): restore it, or remove it to log in again", f.Path, len(data))
+	// gotd takes a session that it does not know for none, and would log in.
+	kept := &session.StorageMemory{}
+	if err := kept.StoreSession(ctx, data); err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	if _, err := (&session.Loader{Storage: kept}).Load(ctx); err != nil {
+		return nil, fmt.Errorf("session: %s is damaged or of another version (%d bytes): restore it, or remove it to log in again", f.Path, len(data))
 	}
 	return data, nil
 }
 
-// temporary makes a file beside the session's, with mode 0600.
+// maxSession is far more than a session takes, and less than a file that is none may
+// have.
+const maxSession = 1 << 20
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxSession))
+}
+
+// temporary opens a file beside the session's, with mode 0600. It has always the same
+// name, so that a process that is killed leaves one at most, for the next to use.
 func (f *SessionFile) temporary() (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*")
+	return os.OpenFile(f.Path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // StoreSession implements session.Storage. When it returns nil, the session is on

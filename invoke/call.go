@@ -23,7 +23,7 @@ type call struct {
 	m      *Middleware
 	opt    choices
 	pass   pass
-	dc     int
+	dc     int           // as the book of floods has it
 	sent   int           // attempts that were dispatched
 	floods int           // those of them that were flooded and count as retries
 	slept  time.Duration // flood waits that count
@@ -53,25 +53,36 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 // admit waits until the call may be sent: no flood covers it and its tokens are
 // taken.
 func (c *call) admit(ctx context.Context) (flood.Pass, error) {
-	if c.m.life.Err() != nil {
-		return flood.Pass{}, ErrClosed
-	}
+	book := c.m.limiter.book
 	var w waits
 	fc := c.floodCall(ctx)
 	for {
+		if c.m.life.Err() != nil {
+			return flood.Pass{}, ErrClosed
+		}
 		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
 			return flood.Pass{}, err
 		}
-		if err := c.acquire(ctx, &w); err != nil {
-			c.m.limiter.book.Left(pass)
+		waited, err := c.acquire(ctx, pass, &w)
+		if err != nil {
+			book.Left(pass)
 			return flood.Pass{}, err
 		}
-		if !c.m.limiter.book.Covered(fc, pass) {
+		covered := false
+		if waited {
+			pass, err = book.Enter(ctx, fc, 0)
+			covered = err != nil
+		} else {
+			covered = book.Covered(fc, pass)
+		}
+		if !covered && c.m.life.Err() == nil {
 			c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
 			return pass, nil
 		}
-		c.refund() // a flood came while it waited for the tokens
+		// A flood came while it waited for the tokens, or the end.
+		book.Left(pass)
+		c.refund()
 	}
 }
 
@@ -111,31 +122,32 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 	return pass, c.closed(ctx, err)
 }
 
-// acquire takes the call's tokens, but for those that a permit has paid.
-func (c *call) acquire(ctx context.Context, w *waits) error {
+// acquire takes the call's tokens, but for those that a permit has paid. It tells
+// whether it had to wait for them.
+func (c *call) acquire(ctx context.Context, pass flood.Pass, w *waits) (waited bool, err error) {
 	if !c.prepaid() {
-		return c.take(ctx, c.pass.all(), w)
+		return c.take(ctx, pass, c.pass.all(), w)
 	}
-	err := c.take(ctx, c.pass.own(), w)
+	waited, err = c.take(ctx, pass, c.pass.own(), w)
 	if err != nil {
 		c.m.limiter.limiter.Refund(c.opt.cost, c.pass.shared()...)
 	}
-	return err
+	return waited, err
 }
 
-func (c *call) take(ctx context.Context, gates []ratelimit.Gate, w *waits) error {
-	if len(gates) == 0 {
-		return nil
-	}
+func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate, w *waits) (waited bool, err error) {
 	limiter := c.m.limiter.limiter
-	err := limiter.Try(c.opt.cost, gates...)
+	err = limiter.Try(c.opt.cost, gates...)
 	if err == nil || c.opt.noWait || errors.Is(err, ratelimit.ErrImpossible) {
-		return err
+		return false, err
 	}
 	refused, ok := errors.AsType[*ratelimit.RefusedError](err)
 	if !ok {
-		return err
+		return false, err
 	}
+	// If it was to go first after a flood, it must not keep the others from it while it
+	// waits for tokens that they may have.
+	c.m.limiter.book.Left(pass)
 	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate})
 	waiting, release := c.m.join(ctx)
 	defer release()
@@ -146,7 +158,7 @@ func (c *call) take(ctx context.Context, gates []ratelimit.Gate, w *waits) error
 		err = limiter.Acquire(waiting, c.opt.cost, gates...)
 	}
 	w.note(refused.Gate, c.m.clock.Now().Sub(start))
-	return c.closed(ctx, err)
+	return true, c.closed(ctx, err)
 }
 
 // prepaid uses the permit on the context, if it pays for this call. A permit pays
@@ -201,6 +213,7 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(pass flood.Pass, notice flood.Notice, err error) error {
 	record := c.m.limiter.book.Flooded(pass, notice)
+	record.DC = c.m.limiter.number(record.DC)
 	left := record.Until.Sub(c.m.clock.Now())
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
 	c.server, _ = tgerr.As(err)
@@ -220,7 +233,7 @@ func (c *call) flooded(pass flood.Pass, notice flood.Notice, err error) error {
 	c.log(record, notice, left, reason)
 	if reason != 0 {
 		return &flood.WaitError{
-			Method: c.Method, Chat: int64(c.Peer), DC: c.dc, Kind: notice.Kind, Scope: record.Scope,
+			Method: c.Method, Chat: int64(c.Peer), Kind: notice.Kind, Scope: record.Scope,
 			Wait: left, Until: record.Until, Reason: reason,
 		}
 	}
@@ -243,7 +256,7 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 		return
 	}
 	fields := []zap.Field{
-		zap.String("method", c.Method), zap.Int("dc", c.dc), zap.Int("attempt", c.sent),
+		zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Int("attempt", c.sent),
 		zap.Stringer("kind", notice.Kind), zap.Stringer("scope", record.Scope),
 		zap.Duration("wait", left), zap.Time("until", record.Until),
 	}
@@ -305,7 +318,7 @@ func (c *call) closed(ctx context.Context, err error) error {
 // giveUp ends a call that was not sent, or not sent again.
 func (c *call) giveUp(err error) error {
 	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		wait.Attempts, wait.Server = c.sent, c.server
+		wait.Attempts, wait.Server, wait.DC = c.sent, c.server, c.m.limiter.number(c.dc)
 	}
 	c.observe(Event{Kind: GivenUp, Err: err})
 	return err
@@ -318,7 +331,7 @@ func (c *call) observe(e Event) {
 }
 
 func (c *call) tell(e Event) {
-	e.Method, e.Category, e.Chat, e.DC, e.Attempt = c.Method, c.Category, c.Peer, c.dc, c.sent
+	e.Method, e.Category, e.Chat, e.DC, e.Attempt = c.Method, c.Category, c.Peer, c.m.limiter.number(c.dc), c.sent
 	if e.Kind == Queued || e.Kind == Admitted || e.Kind == GivenUp {
 		e.Attempt++ // it is about to be sent, or would have been
 	}

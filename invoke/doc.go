@@ -27,8 +27,8 @@
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.
 //   - No request leaves inside a known flood's scope before its deadline.
-//   - A context that is done ends a call at once, wherever it waits; so does
-//     [Middleware.Close]. Neither can be overtaken by a send.
+//   - A context that is done ends a call at once, wherever it waits, and so does
+//     [Middleware.Close]: what waited is not sent.
 //   - Errors pass through as they came, except a flood that is given up on: gotd's
 //     uploader and downloader would sleep that out once more.
 //   - Observer and logger are called without a lock held. A panic of the observer

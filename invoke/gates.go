@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,23 +28,21 @@ const (
 )
 
 // ChatLimits are the limits of one chat for messages: what is sent, forwarded and
-// edited, albums and forwards counted by the message. What is zero is as
-// [DefaultChatLimits] has it.
+// edited, albums and forwards counted by the message. The changes are to what
+// [DefaultChatLimits] returns.
 type ChatLimits struct {
 	Mode ChatMode
-	// Private is the limit of a chat with one user: 1 a second, burst 3. Telegram
-	// says about one a second and lets short bursts pass.
-	Private ratelimit.Limit
-	// Group is the limit of a group or channel: 20 in a sliding minute.
-	Group ratelimit.Window
+	// Private changes the limit of a chat with one user, such as ratelimit.Rate(0.5).
+	Private ratelimit.Change
+	// Group changes the limit of a group or channel: ratelimit.To(ratelimit.Window{…}).
+	Group ratelimit.Change
 }
 
-// DefaultChatLimits returns the limits that each chat starts from.
-func DefaultChatLimits() ChatLimits {
-	return ChatLimits{
-		Private: ratelimit.Limit{Rate: 1, Burst: 3},
-		Group:   ratelimit.Window{Limit: 20, Period: time.Minute},
-	}
+// DefaultChatLimits returns the limits that each chat starts from: a chat with one user
+// takes 1 message a second with a burst of 3 (Telegram says about one a second and lets
+// short bursts pass), a group or channel 20 in a sliding minute.
+func DefaultChatLimits() (private ratelimit.Limit, group ratelimit.Window) {
+	return ratelimit.Limit{Rate: 1, Burst: 3}, ratelimit.Window{Limit: 20, Period: time.Minute}
 }
 
 // The names of the keyed gates that a limiter has by itself.
@@ -118,7 +115,12 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		errs = append(errs, fmt.Errorf("gates: there are %d: want at most %d", len(opts.Gates), MaxKeyedGates))
 	}
 	l.chatMode = opts.Chats.Mode
-	add := func(name string, rule ratelimit.Rule, maxWaiters int) *ratelimit.Gates {
+	add := func(name string, change ratelimit.Change, rule ratelimit.Rule, maxWaiters int) *ratelimit.Gates {
+		rule, err := change.Apply(rule)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("gates: %w", named(name, err)))
+			return nil
+		}
 		gates, err := l.limiter.NewGates(name, rule)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("gates: %w", err))
@@ -128,10 +130,10 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		l.byName[name] = gates
 		return gates
 	}
-	defaults := DefaultChatLimits()
-	l.private = add(PrivateGate, cmp.Or(opts.Chats.Private, defaults.Private), opts.MaxWaiters)
-	l.group = add(GroupGate, cmp.Or(opts.Chats.Group, defaults.Group), opts.MaxWaiters)
-	l.paid = add(PaidGate, paidLimit, opts.MaxWaiters)
+	private, group := DefaultChatLimits()
+	l.private = add(PrivateGate, opts.Chats.Private, private, opts.MaxWaiters)
+	l.group = add(GroupGate, opts.Chats.Group, group, opts.MaxWaiters)
+	l.paid = add(PaidGate, ratelimit.Change{}, paidLimit, opts.MaxWaiters)
 
 	own := slices.Clone(opts.Gates)
 	if !slices.ContainsFunc(own, func(g KeyedGate) bool { return g.Name == ResolvePhoneGate }) {
@@ -152,7 +154,7 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		case g.MaxWaiters < 0:
 			errs = append(errs, fmt.Errorf("gates[%d]: %s.MaxWaiters is %d: want 0 for no bound, or more", i, g.Name, g.MaxWaiters))
 		default:
-			if gates := add(g.Name, g.Rule, g.MaxWaiters); gates != nil {
+			if gates := add(g.Name, ratelimit.Change{}, g.Rule, g.MaxWaiters); gates != nil {
 				l.keyed = append(l.keyed, keyedGates{Gates: gates, name: g.Name, key: g.Key})
 			}
 		}
@@ -196,12 +198,18 @@ func (l *Limiter) SetBot(bot bool) { l.bot.Store(bot) }
 func (l *Limiter) learn(output bin.Decoder) {
 	switch out := output.(type) {
 	case *tg.AuthAuthorizationBox:
+		if out == nil {
+			return
+		}
 		if authorization, ok := out.Authorization.(*tg.AuthAuthorization); ok {
 			if user, ok := authorization.User.(*tg.User); ok {
 				l.SetBot(user.Bot)
 			}
 		}
 	case *tg.UserClassVector:
+		if out == nil {
+			return
+		}
 		for _, user := range out.Elems {
 			if user, ok := user.(*tg.User); ok && user.Self {
 				l.SetBot(user.Bot)

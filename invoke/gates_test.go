@@ -1,6 +1,7 @@
 package invoke_test
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/invoke"
@@ -242,7 +244,7 @@ func TestBadGatesAreNamedAllAtOnce(t *testing.T) {
 	key := func(bin.Encoder, classify.Call) string { return "" }
 	_, err := invoke.NewLimiter(invoke.LimiterOptions{
 		MaxWaiters: -1,
-		Chats:      invoke.ChatLimits{Mode: 9, Private: ratelimit.Limit{Rate: -1}, Group: ratelimit.Window{Limit: 3}},
+		Chats:      invoke.ChatLimits{Mode: 9, Private: ratelimit.Rate(-1), Group: ratelimit.To(ratelimit.Window{Limit: 3})},
 		Gates: []invoke.KeyedGate{
 			{Name: "", Rule: ratelimit.Limit{}, Key: key},
 			{Name: "message", Rule: ratelimit.Limit{}, Key: key},
@@ -306,4 +308,111 @@ func TestPermitOfACallThatIsNotSentIsGivenBack(t *testing.T) {
 		permit.Return()
 		require.Equal(t, before, m.Limiter().Available()[classify.Message], "once, not twice")
 	})
+}
+
+func TestNamingOnlyTheRateOfAChatKeepsItsBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, call := choke(t, invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways, Private: ratelimit.Rate(0.5)}}, &server{})
+		start := time.Now()
+		for range 4 {
+			require.NoError(t, call(t.Context(), to(1), nil))
+		}
+		require.InDelta(t, 2, time.Since(start).Seconds(), 1e-6)
+	})
+}
+
+func TestCallThatGoesFirstLetsOthersGoWhileItWaitsForItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(n int, _ bin.Encoder) error {
+			if n == 4 || n == 5 { // two chats are flooded: it is the method's
+				return tgerr.New(420, "FLOOD_WAIT_2")
+			}
+			return nil
+		}}
+		_, call := choke(t, invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways, Private: ratelimit.Rate(0.01)}}, s)
+		for range 3 {
+			require.NoError(t, call(t.Context(), to(1), nil))
+		}
+		for chat := range int64(2) {
+			requireWait(t, call(invoke.WithNoWait(t.Context()), to(chat+10), nil))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var slow sync.WaitGroup
+		slow.Go(func() { assert.ErrorIs(t, call(ctx, to(1), nil), context.Canceled) })
+		synctest.Wait() // the first to go, and its chat has no token for a long time
+		start := time.Now()
+		var wg sync.WaitGroup
+		for chat := range int64(50) {
+			wg.Go(func() { assert.NoError(t, call(t.Context(), to(chat+100), nil)) })
+		}
+		wg.Wait()
+		require.Less(t, time.Since(start), 5*time.Second)
+		cancel()
+		slow.Wait()
+	})
+}
+
+func TestWindowForACategoryIsRefused(t *testing.T) {
+	_, err := invoke.NewLimiter(invoke.LimiterOptions{RateLimits: map[classify.Category]ratelimit.Change{
+		classify.Message: ratelimit.To(ratelimit.Window{Limit: 20, Period: time.Minute}),
+		classify.Media:   ratelimit.Rate(1).Inherit(99),
+	}})
+	require.ErrorContains(t, err, "message.change")
+	require.ErrorContains(t, err, "media.change")
+}
+
+func TestClosedLimiterRefusesEveryCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := floods(1, "FLOOD_WAIT_9")
+		m, call := choke(t, invoke.Options{}, s)
+		permit, err := m.Limiter().TryAcquire(classify.Message)
+		require.NoError(t, err)
+		done := make(chan error)
+		go func() { done <- call(t.Context(), to(1), nil) }()
+		synctest.Wait()
+		start := time.Now()
+		m.Limiter().Close()
+		require.ErrorIs(t, <-done, invoke.ErrClosed, "it sat out a flood")
+		require.Zero(t, time.Since(start))
+		require.ErrorIs(t, call(t.Context(), &tg.UploadSaveFilePartRequest{FilePart: 3}, nil), invoke.ErrClosed)
+		require.ErrorIs(t, call(invoke.WithPermit(t.Context(), permit), to(2), nil), invoke.ErrClosed)
+		require.Equal(t, 1, s.count())
+	})
+}
+
+func TestFloodOfALoginIsKnownWhenTheDataCentreIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := floods(1, "FLOOD_WAIT_2700")
+		m, call := choke(t, invoke.Options{}, s)
+		login := &tg.AuthImportBotAuthorizationRequest{}
+		requireWait(t, call(t.Context(), login, nil))
+		m.Limiter().SetDC(2)
+		require.Equal(t, 2, requireWait(t, call(t.Context(), login, nil)).DC)
+		requireWait(t, m.HandleDC(2, s)(t.Context(), login, nil))
+		require.Equal(t, 1, s.count())
+		require.Equal(t, 2, m.Limiter().Floods()[0].DC)
+		require.NoError(t, m.HandleDC(4, s)(t.Context(), login, nil), "another data centre has floods of its own")
+	})
+}
+
+func TestCloseFromAnObserverStopsTheCall(t *testing.T) {
+	s := &server{}
+	var m *invoke.Middleware
+	m, call := choke(t, invoke.Options{
+		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(1000).Burst(1)},
+		Observer: invoke.ObserverFunc(func(e invoke.Event) {
+			if e.Kind == invoke.Queued {
+				m.Close()
+			}
+		}),
+	}, s)
+	require.NoError(t, call(t.Context(), to(1), nil))
+	require.ErrorIs(t, call(t.Context(), to(1), nil), invoke.ErrClosed)
+	require.Equal(t, 1, s.count())
+}
+
+func TestTypedNilOutputHarmsNobody(t *testing.T) {
+	_, call := choke(t, invoke.Options{}, &server{})
+	require.NoError(t, call(t.Context(), to(1), (*tg.AuthAuthorizationBox)(nil)))
+	require.NoError(t, call(t.Context(), to(1), (*tg.UserClassVector)(nil)))
 }

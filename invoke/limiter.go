@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -61,6 +62,9 @@ type Limiter struct {
 	bot     atomic.Bool  // the account is one
 
 	chatMode ChatMode
+
+	life context.Context // done after Close
+	end  context.CancelFunc
 }
 
 // NewLimiter returns a limiter with full buckets. The error names every limit that
@@ -72,7 +76,9 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
+	life, end := context.WithCancel(context.Background())
 	l := &Limiter{
+		life: life, end: end,
 		limiter: ratelimit.New(ratelimit.Options{Clock: opts.Clock}),
 		book:    flood.NewBook(flood.Options{Clock: opts.Clock}),
 		clock:   opts.Clock,
@@ -84,7 +90,7 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
 	for _, category := range classify.Categories() {
-		gate, err := l.limiter.NewGate(category.String(), opts.RateLimits[category].Apply(limits[category]))
+		gate, err := l.newGate(category.String(), opts.RateLimits[category], limits[category])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rate limits: %w", err))
 			continue
@@ -97,6 +103,22 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// newGate makes a gate of a default with a change.
+func (l *Limiter) newGate(name string, change ratelimit.Change, standard ratelimit.Rule) (ratelimit.Gate, error) {
+	rule, err := change.Apply(standard)
+	if err != nil {
+		return ratelimit.Gate{}, named(name, err)
+	}
+	return l.limiter.NewGate(name, rule)
+}
+
+func named(gate string, err error) error {
+	if bad, ok := errors.AsType[*ratelimit.LimitError](err); ok {
+		bad.Gate = gate
+	}
+	return err
 }
 
 func checkCategories(changes map[classify.Category]ratelimit.Change) error {
@@ -163,7 +185,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	if !category.Valid() || category == classify.Global {
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
-	if until := l.book.AccountUntil(int(l.home.Load()), reads(category)); !until.IsZero() {
+	if until := l.book.AccountUntil(ownDC, reads(category)); !until.IsZero() {
 		return nil, &flood.WaitError{
 			Method: category.String(), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
 			Wait: until.Sub(l.clock.Now()), Until: until,
@@ -172,20 +194,49 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])
 }
 
-// SetDC tells the number of the data centre that the account lives in, for the
-// scope of floods. Package client does it by itself.
+// ownDC stands for the account's own data centre in the book of floods. Its number is
+// not known before a connection is, and a flood of that time has to be found later.
+const ownDC = 0
+
+// SetDC tells the number of the data centre that the account lives in. Package client
+// does it by itself; without it errors and events have a 0 there.
 func (l *Limiter) SetDC(dc int) { l.home.Store(int64(dc)) }
 
+// bookDC is the data centre under which floods of one are known.
+func (l *Limiter) bookDC(dc int) int {
+	if dc == int(l.home.Load()) {
+		return ownDC
+	}
+	return dc
+}
+
+// number is the data centre's, as far as it is known.
+func (l *Limiter) number(dc int) int {
+	if dc == ownDC {
+		return int(l.home.Load())
+	}
+	return dc
+}
+
 // Floods returns a copy of the floods that stand, sorted by data centre, method and
-// chat. It does not block.
-func (l *Limiter) Floods() []flood.Record { return l.book.Snapshot() }
+// chat, the account's own data centre first. It does not block.
+func (l *Limiter) Floods() []flood.Record {
+	records := l.book.Snapshot()
+	for i := range records {
+		records[i].DC = l.number(records[i].DC)
+	}
+	return records
+}
 
 // ClearFloods forgets the floods that match, all of them when match is nil, and
 // returns how many. Of the calls that wait for one, one goes first, and the others
 // follow when it came through. match must not call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int { return l.book.Clear(match) }
 
-// Close ends every wait for tokens, of all clients that share the limiter, with
-// [ErrClosed], and refuses every later call. A client that ends closes its own
-// calls by itself.
-func (l *Limiter) Close() { l.limiter.Close() }
+// Close ends every wait, for tokens or for a flood to end, of all clients that share
+// the limiter, with [ErrClosed], and refuses every later call. A client that ends closes
+// its own calls by itself.
+func (l *Limiter) Close() {
+	l.end()
+	l.limiter.Close()
+}

@@ -65,7 +65,7 @@ func New(opts Options) (*Middleware, error) {
 		logger:     opts.Logger,
 		condenser:  newCondenser(limiter.clock),
 	}
-	m.life, m.end = context.WithCancel(context.Background())
+	m.life, m.end = context.WithCancel(limiter.life)
 	return m, nil
 }
 
@@ -83,7 +83,8 @@ func Must(opts Options) *Middleware {
 func (m *Middleware) Limiter() *Limiter { return m.limiter }
 
 // Close ends every call of this middleware that waits with [ErrClosed], and every
-// later one. Calls on the wire are not touched, nor is a limiter that is shared.
+// later one. Calls that have been admitted are not touched, nor is a limiter that is
+// shared.
 func (m *Middleware) Close() { m.end() }
 
 // Handle implements telegram.Middleware, for calls to the account's own data
@@ -94,15 +95,12 @@ func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.Hand
 // a pool: floods are known by data centre. 0 is the account's own.
 func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), dc: dc}
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), dc: m.limiter.bookDC(dc)}
 		if err := c.opt.check(); err != nil {
 			return err
 		}
 		if c.opt.category != 0 {
 			c.Category = c.opt.category
-		}
-		if dc == 0 {
-			c.dc = int(m.limiter.home.Load())
 		}
 		m.limiter.findGates(&c.pass, c.Call, input)
 		return c.invoke(ctx, next, input, output)
@@ -122,7 +120,8 @@ func (m *Middleware) Acquire(ctx context.Context, category classify.Category) er
 	if m.life.Err() != nil {
 		return ErrClosed
 	}
-	return c.acquire(ctx, &waits{})
+	_, err := c.acquire(ctx, flood.Pass{}, &waits{})
+	return err
 }
 
 // join returns a context that also ends when the middleware is closed. Only calls

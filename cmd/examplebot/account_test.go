@@ -294,7 +294,7 @@ func TestBroadcastSurvivesBrokenConnections(t *testing.T) {
 func TestAnswersGoBeforeTheBroadcastInTheirChat(t *testing.T) {
 	var p program
 	a, cloud := newAccount(t, &p, runFlags{})
-	a.client.Chats.Private = ratelimit.Limit{Rate: 2, Burst: 1}
+	a.client.Chats.Private = ratelimit.Rate(2).Burst(1)
 	b, stop, err := a.start(1, "hash", a.base)
 	require.NoError(t, err)
 	require.NoError(t, stop())
@@ -335,7 +335,7 @@ func TestLimitsTellOfFloods(t *testing.T) {
 func TestFullQueueIsNoBrokenConnection(t *testing.T) {
 	var p program
 	a, cloud := newAccount(t, &p, runFlags{})
-	a.client.Chats.Private = ratelimit.Limit{Rate: 0.001, Burst: 1}
+	a.client.Chats.Private = ratelimit.Rate(0.001).Burst(1)
 	a.client.MaxWaiters = 1
 	b, stop, err := a.start(1, "hash", a.base)
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	p.process().fail(err)
 
 	written := p.stdout.String() + p.stderr.String()
-	require.Greater(t, len(written), 1000, "it did log")
+	require.Greater(t, len(written), 100, "it did log")
 	require.NotContains(t, written, testHash)
 	require.NotContains(t, written, testToken)
 	require.NotContains(t, written, strings.TrimPrefix(testToken, "1000:"))

@@ -141,7 +141,13 @@ func (d demo) chatLimit() ratelimit.Limit {
 	if d.client.Chats.Mode == invoke.ChatsNever {
 		return ratelimit.Limit{}
 	}
-	return d.client.Chats.Private
+	private, _ := invoke.DefaultChatLimits()
+	rule, err := d.client.Chats.Private.Apply(private)
+	limit, ok := rule.(ratelimit.Limit)
+	if err != nil || !ok {
+		return ratelimit.Limit{} // the settings have been checked
+	}
+	return limit
 }
 
 // patience is how long a person waits for an answer before it counts as lost. That it

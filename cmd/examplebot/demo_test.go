@@ -26,7 +26,7 @@ func smallDemo(t *testing.T, p *program, flags runFlags) demo {
 		classify.Message: ratelimit.Rate(50).Burst(20),
 		classify.Global:  ratelimit.Rate(100).Burst(100),
 	}
-	s.client.Chats.Private = ratelimit.Limit{Rate: 20, Burst: 5} // as below
+	s.client.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
 	d := newDemo(s)
 	d.dc.Key = sharedKey()
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 60, Burst: 25}
@@ -73,7 +73,7 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 func TestDemonstrationWithSlowChats(t *testing.T) {
 	var p program
 	d := smallDemo(t, &p, runFlags{})
-	d.client.Chats.Private = ratelimit.Limit{Rate: 2, Burst: 1}
+	d.client.Chats.Private = ratelimit.Rate(2).Burst(1)
 	d.people = d.people[:1]
 	result, err := d.run(t.Context())
 	require.NoError(t, err)

@@ -167,34 +167,56 @@ func TestExampleConfigurationHasTheDefaultLimits(t *testing.T) {
 	require.NoError(t, err)
 	limits := make(map[classify.Category]ratelimit.Limit)
 	for category, change := range changes {
-		limits[category] = change.Apply(ratelimit.Limit{Rate: -1, Burst: -1})
+		rule, err := change.Apply(ratelimit.Limit{Rate: 77, Burst: 77})
+		require.NoError(t, err)
+		limits[category] = rule.(ratelimit.Limit)
 	}
 	require.Equal(t, invoke.DefaultLimits(), limits)
 
 	chats, err := chatLimits(cfg.Chats)
 	require.NoError(t, err)
-	require.Equal(t, invoke.DefaultChatLimits(), chats)
+	private, group := invoke.DefaultChatLimits()
+	require.Equal(t, wantChats{Private: private, Group: group}, effective(t, chats))
 	require.Zero(t, cfg.MaxWaiters)
+}
+
+// wantChats is what a chat is limited to in the end.
+type wantChats struct {
+	Mode    invoke.ChatMode
+	Private ratelimit.Limit
+	Group   ratelimit.Window
+}
+
+func effective(t *testing.T, chats invoke.ChatLimits) wantChats {
+	t.Helper()
+	private, group := invoke.DefaultChatLimits()
+	privateRule, err := chats.Private.Apply(private)
+	require.NoError(t, err)
+	groupRule, err := chats.Group.Apply(group)
+	require.NoError(t, err)
+	return wantChats{chats.Mode, privateRule.(ratelimit.Limit), groupRule.(ratelimit.Window)}
 }
 
 func TestSettingsAreTranslated(t *testing.T) {
 	rate := 3.0
 	changes, err := rateLimits(map[string]config.RateLimit{"media": {Rate: &rate}})
 	require.NoError(t, err)
-	require.Equal(t, ratelimit.Limit{Rate: 3, Burst: 10}, changes[classify.Media].Apply(ratelimit.Limit{Rate: 5, Burst: 10}))
+	rule, err := changes[classify.Media].Apply(ratelimit.Limit{Rate: 5, Burst: 10})
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.Limit{Rate: 3, Burst: 10}, rule)
 
 	_, err = rateLimits(map[string]config.RateLimit{"massage": {}, "medium": {}})
 	require.ErrorContains(t, err, "massage")
 	require.ErrorContains(t, err, "medium")
 
-	for text, want := range map[string]invoke.ChatLimits{
-		"{}":                     invoke.DefaultChatLimits(),
-		"{mode: bots}":           invoke.DefaultChatLimits(),
+	for text, want := range map[string]wantChats{
+		"{}":                     {Private: perChat(1, 3), Group: perMinute(20)},
+		"{mode: bots}":           {Private: perChat(1, 3), Group: perMinute(20)},
 		"{mode: never}":          {Mode: invoke.ChatsNever, Private: perChat(1, 3), Group: perMinute(20)},
 		"{mode: always}":         {Mode: invoke.ChatsAlways, Private: perChat(1, 3), Group: perMinute(20)},
 		"{private: {rate: 0.5}}": {Private: perChat(0.5, 3), Group: perMinute(20)},
 		"{private: {burst: 5}}":  {Private: perChat(1, 5), Group: perMinute(20)},
-		"{private: {rate: 0, burst: 0}, group: {limit: 0}}": {Private: perChat(0, 1), Group: perMinute(0)},
+		"{private: {rate: 0, burst: 0}, group: {limit: 0}}": {Private: perChat(0, 0), Group: perMinute(0)},
 		"{group: {limit: 5}}":                               {Private: perChat(1, 3), Group: perMinute(5)},
 		"{group: {period: 1h}}":                             {Private: perChat(1, 3), Group: ratelimit.Window{Limit: 20, Period: time.Hour}},
 	} {
@@ -202,7 +224,7 @@ func TestSettingsAreTranslated(t *testing.T) {
 		require.NoError(t, err, text)
 		s, err := runFlags{}.settings(cfg, (&program{}).process())
 		require.NoError(t, err, text)
-		require.Equal(t, want, s.client.Chats, text)
+		require.Equal(t, want, effective(t, s.client.Chats), text)
 		require.Equal(t, 7, s.client.MaxWaiters)
 		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Chats: s.client.Chats})
 		require.NoError(t, err, text)

@@ -24,7 +24,7 @@ func rateLimits(named map[string]config.RateLimit) (map[classify.Category]rateli
 			continue
 		}
 		changes[category] = change(limit)
-		errs = append(errs, checkRule("rate_limits."+name, changes[category].Apply(defaults[category])))
+		errs = append(errs, check("rate_limits."+name, changes[category], defaults[category]))
 	}
 	return changes, errors.Join(errs...)
 }
@@ -39,32 +39,31 @@ func change(limit config.RateLimit) (c ratelimit.Change) {
 	return c
 }
 
-// chatLimits puts what a configuration names of the limits of chats over the defaults.
+// chatLimits translates what a configuration names of the limits of chats.
 func chatLimits(named config.Chats) (invoke.ChatLimits, error) {
-	limits := invoke.DefaultChatLimits()
+	var limits invoke.ChatLimits
 	switch named.Mode {
 	case "always":
 		limits.Mode = invoke.ChatsAlways
 	case "never":
 		limits.Mode = invoke.ChatsNever
 	}
-	limits.Private = change(named.Private).Apply(limits.Private)
-	if limits.Private == (ratelimit.Limit{}) {
-		limits.Private.Burst = 1 // no less paused, and not taken for one that is not set
-	}
+	private, group := invoke.DefaultChatLimits()
+	limits.Private = change(named.Private)
 	if named.Group.Limit != nil {
-		limits.Group.Limit = *named.Group.Limit
+		group.Limit = *named.Group.Limit
 	}
 	if named.Group.Period != nil {
-		limits.Group.Period = *named.Group.Period
+		group.Period = *named.Group.Period
 	}
-	return limits, errors.Join(checkRule("chats.private", limits.Private), checkRule("chats.group", limits.Group))
+	limits.Group = ratelimit.To(group)
+	return limits, errors.Join(check("chats.private", limits.Private, private), check("chats.group", limits.Group, group))
 }
 
-// checkRule refuses what no gate takes, by the key of the configuration. Each value
-// may be right by itself: it is the burst that makes a rate too slow.
-func checkRule(key string, rule ratelimit.Rule) error {
-	err := rule.Validate()
+// check refuses what no gate takes, by the key of the configuration. Each value may be
+// right by itself: it is the burst that makes a rate too slow.
+func check(key string, c ratelimit.Change, standard ratelimit.Rule) error {
+	_, err := c.Apply(standard)
 	if bad, ok := errors.AsType[*ratelimit.LimitError](err); ok {
 		bad.Gate = key
 	}
