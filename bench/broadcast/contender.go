@@ -66,10 +66,10 @@ func startWeir(w workload) (setup, error) {
 		Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways},
 	}
 	if w.limits.Chat != (localdc.Rate{}) {
-		o.Chats.Private = limit(w.limits.Chat)
+		o.Chats.Private = ratelimit.To(limit(w.limits.Chat))
 	}
 	if g := w.limits.Group; g != (localdc.Window{}) {
-		o.Chats.Group = ratelimit.Window{Limit: g.Limit, Period: g.Period}
+		o.Chats.Group = ratelimit.To(ratelimit.Window{Limit: g.Limit, Period: g.Period})
 	}
 	m, err := invoke.New(o)
 	if err != nil {
