@@ -78,7 +78,9 @@ func TestREADMECompiles(t *testing.T) {
 		code, _, ended := strings.Cut(block, "```")
 		require.True(t, ended)
 		if !strings.HasPrefix(code, "package ") {
-			code = strings.ReplaceAll(code, "options := ", "_ = ") // shown, not used
+			if strings.Count(code, "options") == 1 {
+				code = strings.ReplaceAll(code, "options := ", "_ = ") // shown, not used
+			}
 			code = fmt.Sprintf(prelude, code)
 		}
 		file := filepath.Join(tmp, fmt.Sprintf("snippet%d.go", i))

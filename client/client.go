@@ -34,9 +34,6 @@ type Client struct {
 // New returns a client that is not connected yet; see [Client.Run]. The error names
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
-	if err := checkApp(appID, appHash); err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
 	choke, err := invoke.New(invoke.Options{
 		Limiter:        opts.Limiter,
 		RateLimits:     opts.RateLimits,
@@ -50,7 +47,7 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		Observer:       opts.Observer,
 		Logger:         opts.Logger,
 	})
-	if err != nil {
+	if err := errors.Join(checkApp(appID, appHash), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
@@ -154,12 +151,13 @@ func (c *Client) RandInt64() (int64, error) { return c.telegram.RandInt64() }
 // Limiter returns the client's limiter, to share it or to give it to metrics.
 func (c *Client) Limiter() *invoke.Limiter { return c.choke.Limiter() }
 
-// Congestion is how full the fullest gate is, from 0 (all idle) to 1 (a call waits
-// at one). A long job polls it to back off. It neither blocks nor allocates.
+// Congestion is that of the fullest category, from 0 (all idle) to 1 (a call waits at
+// one); see [invoke.Limiter.Congestion]. A long job polls it to back off. It neither
+// blocks nor allocates.
 func (c *Client) Congestion() float64 { return c.Limiter().Congestion() }
 
-// Available returns the tokens at each gate, whole ones and a part. It does not
-// block.
+// Available returns the tokens of each category and the global ones, whole ones and a
+// part. It does not block.
 func (c *Client) Available() map[classify.Category]float64 { return c.Limiter().Available() }
 
 // TryAcquire takes the tokens for one call of the category, if they are there and

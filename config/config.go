@@ -54,7 +54,7 @@ type Config struct {
 	// HTTP is the address, host:port, to serve metrics on; empty for none. Port 0
 	// takes any that is free. Key http.
 	HTTP string
-	// LogLevel is "debug", "info", "warn" or "error"; "info" unless given. Key
+	// LogLevel is "debug", "info", "warn" or "error"; "" unless given. Key
 	// log_level.
 	LogLevel string
 	// Warnings holds what is not wrong but unwise, one sentence each: a file with

@@ -57,7 +57,7 @@ func faults(t *testing.T, text string) []string {
 func ptr[T any](v T) *T { return &v }
 
 func TestDefaults(t *testing.T) {
-	want := config.Config{SessionFile: config.DefaultSessionFile, LogLevel: "info"}
+	want := config.Config{SessionFile: config.DefaultSessionFile}
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "null", "{}", "\ufeff", "app_id:\nrate_limits:\nhttp: \"\"\n", "rate_limits: {message: , media: {}, bulk: {rate: }}",
 		"chats:\nmax_waiters:\n", "chats: {mode: , private: {}, group: {limit: , period: }}\nmax_waiters: 0"} {
 		c, err := config.Parse([]byte(text))

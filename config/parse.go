@@ -27,7 +27,7 @@ type parser struct {
 
 func newParser() *parser {
 	return &parser{
-		cfg:   Config{SessionFile: DefaultSessionFile, LogLevel: "info"},
+		cfg:   Config{SessionFile: DefaultSessionFile},
 		named: make(map[string]bool),
 	}
 }

@@ -392,7 +392,7 @@ func TestTheErrorSaysWhichCallItWasAndIsNoFloodToGotd(t *testing.T) {
 		Attempts: 3, Reason: flood.OverThreshold, Server: tgerr.New(420, "FLOOD_WAIT_90"),
 	}
 	require.EqualError(t, e, "upload.getFile in chat 42 on DC 2: flood_wait of the method, 1m30s left "+
-		"(until 2030-01-02T03:04:05Z), given up after 3 attempts: longer than the threshold")
+		"(until 2030-01-02T03:04:05Z), sent 3×, given up: longer than the threshold")
 
 	// What gotd's downloader does with whatever error it gets.
 	err := error(e)

@@ -80,7 +80,11 @@ func (e *WaitError) Error() string {
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, " (until %s)", e.Until.Format(time.RFC3339))
 	}
-	fmt.Fprintf(&b, ", given up after %d attempts: %v", e.Attempts, e.Reason)
+	if e.Attempts == 0 {
+		fmt.Fprintf(&b, ", not sent: %v", e.Reason)
+	} else {
+		fmt.Fprintf(&b, ", sent %d×, given up: %v", e.Attempts, e.Reason)
+	}
 	return b.String()
 }
 

@@ -7,15 +7,16 @@
 //  1. names the call: method, category, chat (package classify);
 //  2. waits until no known flood covers it, or fails at once when that would take
 //     longer than the call's threshold (package flood);
-//  3. acquires tokens at the gate of its category and at the global gate,
-//     waiting in line (package ratelimit);
+//  3. acquires tokens at the program's own gates, the gate of its chat, that of its
+//     category and the global one, waiting in line (package ratelimit);
 //  4. sends it, holding nothing while it is on the wire;
 //  5. hands back the answer. If that is a flood, it is remembered, and the call
 //     waits it out and starts again at 2, or gives up with a [*flood.WaitError].
 //
 // What several clients of one account share, the gates and the known floods, is a
 // [Limiter]. What one call wants to do differently rides on its context: see
-// [WithNoWait], [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
+// [WithNoWait], [WithBackground], [WithThreshold], [WithCategory], [WithCost] and
+// [WithPermit].
 //
 // A gotd program adopts all of it with one field of its options:
 //

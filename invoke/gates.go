@@ -49,8 +49,8 @@ func DefaultChatLimits() (private ratelimit.Limit, group ratelimit.Window) {
 const (
 	PrivateGate      = "private"       // one for each chat with a user
 	GroupGate        = "group"         // one for each group and channel
-	PaidGate         = "paid"          // for broadcasts that pay
-	ResolvePhoneGate = "resolve_phone" // for contacts.resolvePhone
+	PaidGate         = "paid"          // for broadcasts that pay: 1000 a second, burst 100
+	ResolvePhoneGate = "resolve_phone" // for contacts.resolvePhone: 1 in 3 s
 )
 
 // paidLimit is Telegram's for messages with allow_paid_floodskip.

@@ -357,8 +357,8 @@ func TestWindowForACategoryIsRefused(t *testing.T) {
 		classify.Message: ratelimit.To(ratelimit.Window{Limit: 20, Period: time.Minute}),
 		classify.Media:   ratelimit.Rate(1).Inherit(99),
 	}})
-	require.ErrorContains(t, err, "message.change")
-	require.ErrorContains(t, err, "media.change")
+	require.ErrorContains(t, err, "message: the change does not fit")
+	require.ErrorContains(t, err, "media: the change does not fit")
 }
 
 func TestClosedLimiterRefusesEveryCall(t *testing.T) {

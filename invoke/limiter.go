@@ -67,12 +67,9 @@ type Limiter struct {
 	end  context.CancelFunc
 }
 
-// NewLimiter returns a limiter with full buckets. The error names every limit that
-// is out of range, and every category that there is not.
+// NewLimiter returns a limiter with full buckets. The error names every limit that is
+// out of range, every category that does not exist, and every gate that is wrong.
 func NewLimiter(opts LimiterOptions) (*Limiter, error) {
-	if err := checkCategories(opts.RateLimits); err != nil {
-		return nil, err
-	}
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
@@ -85,7 +82,7 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 		byName:  map[string]*ratelimit.Gates{},
 	}
 	limits := DefaultLimits()
-	var errs []error
+	errs := []error{checkCategories(opts.RateLimits)}
 	if opts.MaxWaiters < 0 {
 		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
@@ -133,8 +130,8 @@ func checkCategories(changes map[classify.Category]ratelimit.Change) error {
 
 // UpdateLimits changes limits under the calls that wait: heads of queues reckon
 // again at once. What a change does not name stays, and so do the tokens, cut to
-// the new burst. Either all changes are made or, with an error that names the bad
-// one, none. It does not block.
+// the new burst. Either all changes are made or, with an error that names those that
+// are bad, none. It does not block.
 func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
 	if err := checkCategories(changes); err != nil {
 		return err
@@ -149,13 +146,14 @@ func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) e
 	return nil
 }
 
-// Congestion is how full the fullest gate is: 0 when all are idle, 1 when a call
-// waits at one of them. Gates of chats and of the program do not count. A long job
-// polls it to back off. It neither blocks nor allocates.
+// Congestion is that of the fullest category, the global gate included: 0 when all are
+// idle, 1 when a call waits at one of them. A paused gate counts only while a call waits
+// there; gates of chats and of the program do not count. A long job polls it to back
+// off. It neither blocks nor allocates.
 func (l *Limiter) Congestion() float64 { return l.limiter.Congestion() }
 
-// Available returns the tokens at each gate, whole ones and a part. It does not
-// block.
+// Available returns the tokens of each category and the global ones, whole ones and a
+// part. It does not block.
 func (l *Limiter) Available() map[classify.Category]float64 {
 	available := make(map[classify.Category]float64, len(l.gates))
 	for category, stats := range l.Stats() {
@@ -164,7 +162,9 @@ func (l *Limiter) Available() map[classify.Category]float64 {
 	return available
 }
 
-// Stats returns the state of all gates at one moment. It does not block.
+// Stats returns the state of the gates of all categories, the global one included, at
+// one moment. Those of chats and of the program are in [Limiter.GateStats]. It does not
+// block.
 func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
 	stats := make(map[classify.Category]ratelimit.GateStats, len(l.gates))
 	categories := classify.Categories()

@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,18 +42,18 @@ var _ telegram.Middleware = (*Middleware)(nil)
 
 // New returns a middleware. The error names every option that is wrong.
 func New(opts Options) (*Middleware, error) {
-	if err := opts.setDefaults(); err != nil {
-		return nil, fmt.Errorf("invoke: %w", err)
-	}
+	wrong := opts.setDefaults()
 	classifier, err := classify.New(opts.Categories)
 	if err != nil {
-		return nil, fmt.Errorf("invoke: categories: %w", err)
+		wrong = errors.Join(wrong, fmt.Errorf("categories: %w", err))
 	}
 	limiter := opts.Limiter
 	if limiter == nil {
-		if limiter, err = NewLimiter(opts.limiter()); err != nil {
-			return nil, fmt.Errorf("invoke: %w", err)
-		}
+		limiter, err = NewLimiter(opts.limiter())
+		wrong = errors.Join(wrong, err)
+	}
+	if wrong != nil {
+		return nil, fmt.Errorf("invoke: %w", wrong)
 	}
 	m := &Middleware{
 		limiter:    limiter,

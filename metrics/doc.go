@@ -27,9 +27,12 @@
 //	weir_keyed_oldest_wait_seconds{gate}               how long the first of those has waited
 //	weir_standing_floods{scope}                        floods that are known to stand
 //
-// A bucket is a category, "global", or the gate that a call waited for most: that of a
-// chat ("private", "group"), one of the program's own by its name, or "flood". The result is "ok", "flood", "rpc_error", "cancelled" or "error"; the reason
-// is "flood", "refused", "closed", "cancelled" or "error".
+// A bucket is a category or "global". Of weir_wait_seconds it is the gate that the call
+// waited for most, and so it can be a keyed gate, or "flood" for a flood that had to end.
+// A gate is "private" or "group" for chats, "paid" for broadcasts that pay,
+// "resolve_phone", or one of the program's own by its name. The result is "ok", "flood",
+// "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "closed",
+// "cancelled" or "error".
 //
 // No label holds a chat, a user or a text, so the number of series is bounded by
 // the number of methods that a program uses. Each series has the label client with

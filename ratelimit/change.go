@@ -89,7 +89,7 @@ func (c Change) Apply(old Rule) (Rule, error) {
 			w, ok = old, true
 		}
 		if !ok || c.hasRate || c.hasBurst || w.Kind != old.Kind {
-			return nil, &LimitError{Field: "change", Want: "a whole window, " + old.Kind.String() + " like the gate's"}
+			return nil, &LimitError{Field: "change", Want: "To a whole window, " + old.Kind.String() + " like the gate's"}
 		}
 		if c.inherit != AsIs && c.inherit != Reset {
 			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs or Reset: the gate is a window"}

@@ -24,7 +24,7 @@ var (
 
 // ErrClosed is what calls get from a limiter that was closed, those that wait in
 // it included.
-var ErrClosed = errors.New("limiter closed")
+var ErrClosed = errors.New("closed")
 
 // RefusedError is a call that was not admitted. It has cost nothing.
 //
@@ -39,6 +39,7 @@ type RefusedError struct {
 	Wait   time.Duration // until there would be room; 0 when nobody knows
 }
 
+// Error names the gate, its rule, the reason and the wait.
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Reason == ErrImpossible:

@@ -31,13 +31,17 @@ type GateStats struct {
 	OldestWait time.Duration // how long the first of them has waited
 }
 
-// Congestion is how full the gate is, from 0 (idle) to 1 (saturated). A gate with
-// a waiter, or a paused one, is saturated.
+// Congestion is how full the gate is, from 0 (idle) to 1 (saturated). A gate with a
+// waiter is saturated. A paused one without is idle: nothing is wanted of it.
 func (s GateStats) Congestion() float64 {
-	if s.Waiters > 0 || s.Limit.Paused() {
+	switch {
+	case s.Waiters > 0:
 		return 1
+	case s.Limit.Paused():
+		return 0
+	default:
+		return 1 - s.Tokens/float64(s.Limit.Burst)
 	}
-	return 1 - s.Tokens/float64(s.Limit.Burst)
 }
 
 // GatesStats is what a set of gates looks like at one moment.

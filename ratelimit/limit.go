@@ -132,7 +132,11 @@ type LimitError struct {
 	Want  string  // what would be right
 }
 
+// Error names the gate, the field, its value and what would be right.
 func (e *LimitError) Error() string {
+	if e.Field == "change" {
+		return fmt.Sprintf("%s: the change does not fit: want %s", e.Gate, e.Want)
+	}
 	field := e.Field
 	if e.Gate != "" {
 		field = e.Gate + "." + field

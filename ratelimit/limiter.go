@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"math"
 	"sync"
@@ -61,17 +62,19 @@ func named(gate string, err error) error {
 // one gate of a set changes the whole set, in a time that grows with its live gates.
 // Update does not block.
 //
-// The error is a [*LimitError].
+// The error joins a [*LimitError] for each change that is bad.
 func (l *Limiter) Update(changes map[Gate]Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rules := make(map[Gate]Rule, len(changes))
+	var errs []error
 	for g, c := range changes {
 		rule, err := c.Apply(g.set.rule)
-		if err != nil {
-			return named(g.set.name, err)
-		}
+		errs = append(errs, named(g.set.name, err))
 		rules[g] = rule
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	now := l.nowLocked()
 	for g, rule := range rules {

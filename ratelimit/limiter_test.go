@@ -218,12 +218,13 @@ func TestPausedGateAdmitsNothingUntilResumed(t *testing.T) {
 				require.ErrorIs(t, err, ratelimit.ErrRejected)
 				require.Zero(t, refused.Wait)
 				require.Zero(t, g.Stats().Tokens)
-				require.Equal(t, 1.0, l.Congestion())
+				require.Zero(t, l.Congestion(), "nobody wants anything of it")
 
 				done := make(chan error)
 				go func() { done <- l.Acquire(t.Context(), 1, g) }()
 				time.Sleep(time.Hour)
 				require.Equal(t, 1, g.Stats().Waiters)
+				require.Equal(t, 1.0, l.Congestion())
 				update(t, l, g, ratelimit.Rate(10).Burst(5))
 				require.NoError(t, <-done)
 			})
@@ -290,7 +291,10 @@ func TestNoChangeGrantsTokens(t *testing.T) {
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	l := ratelimit.New(ratelimit.Options{})
 	a, b := newGate(t, l, "a", 1, 1), newGate(t, l, "b", 1, 1)
-	err := l.Update(map[ratelimit.Gate]ratelimit.Change{a: ratelimit.Rate(2), b: ratelimit.Burst(-1)})
+	err := l.Update(map[ratelimit.Gate]ratelimit.Change{a: ratelimit.Rate(-2), b: ratelimit.Burst(-1)})
+	require.ErrorContains(t, err, "a.rate is -2")
+	require.ErrorContains(t, err, "b.burst is -1")
+	err = l.Update(map[ratelimit.Gate]ratelimit.Change{a: ratelimit.Rate(2), b: ratelimit.Burst(-1)})
 	var bad *ratelimit.LimitError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, "b", bad.Gate)

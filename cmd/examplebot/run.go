@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ type runFlags struct {
 	Config   string `name:"config" placeholder:"FILE" help:"Read the account, limits and more from a file in YAML. Without an account, the demonstration runs under its limits."`
 	HTTP     string `name:"http" placeholder:"HOST:PORT" help:"Serve /metrics for Prometheus and /healthz, for example on 127.0.0.1:9090, this machine alone."`
 	JSON     bool   `name:"json" help:"Print the report as one JSON object; all else goes to standard error."`
-	LogLevel string `placeholder:"LEVEL" help:"Log debug, info, warn or error to standard error. Unless it is given, warn for the demonstration and info for an account."`
+	LogLevel string `placeholder:"LEVEL" help:"Log debug, info, warn or error to standard error. Unless it is given here or in the file, warn for the demonstration and info for an account."`
 }
 
 type runCommand struct{}
@@ -83,11 +84,12 @@ func (r runFlags) settings(cfg config.Config, p process) (settings, error) {
 		s.http = r.HTTP
 		errs = append(errs, checkAddr(r.HTTP))
 	}
-	level := cfg.LogLevel
+	level := cmp.Or(r.LogLevel, cfg.LogLevel)
 	switch {
-	case r.LogLevel != "":
-		level = r.LogLevel
-	case !cfg.HasAccount():
+	case level != "":
+	case cfg.HasAccount():
+		level = "info"
+	default:
 		level = "warn"
 	}
 	logger, err := newLogger(p.stderr, level)
