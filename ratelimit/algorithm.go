@@ -18,8 +18,8 @@ type algorithm interface {
 	giveBack(s *state, cost, taken, now int64)
 	// tokens is what could be taken now.
 	tokens(s *state, now int64) float64
-	// horizon is how long after it was last touched a state is as good as new.
-	horizon() int64
+	// asNew reports whether nothing of what a state has let through counts any more.
+	asNew(s *state, now int64) bool
 	// inherit makes a state out of one that an algorithm of the same kind has kept.
 	inherit(old algorithm, s *state, how Inheritance, now int64)
 }
@@ -27,13 +27,6 @@ type algorithm interface {
 // state is what a gate has let through. The zero state is that of a gate that has
 // let nothing through.
 type state struct {
-	at   int64    // bucket: when it is full; fixed window: when it began
+	at   int64    // bucket: when it is full; window: when it began, or when it was last passed
 	hits *history // windows only
-}
-
-// history is what a window remembers.
-type history struct {
-	n     int64   // how much has passed: in a fixed window, or times in the ring
-	first int64   // sliding window: where the ring starts
-	times []int64 // sliding window: when it passed, oldest first
 }

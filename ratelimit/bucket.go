@@ -69,12 +69,7 @@ func (b bucket) tokens(s *state, now int64) float64 {
 	return max(0, float64(b.burst*b.interval-b.missing(s, now))/float64(b.interval))
 }
 
-func (b bucket) horizon() int64 {
-	if b.paused {
-		return math.MaxInt64
-	}
-	return b.burst * b.interval
-}
+func (b bucket) asNew(s *state, now int64) bool { return !b.paused && s.at <= now }
 
 func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {
 	old := before.(bucket)

@@ -75,8 +75,7 @@ func (l *Limiter) NewGates(name string, rule Rule) (*Gates, error) {
 		return nil, err
 	}
 	s.keyed = true
-	s.busy, s.young, s.old = map[uint64]*line{}, map[uint64]state{}, map[uint64]state{}
-	s.turned = l.nowLocked()
+	s.busy = map[uint64]*line{}
 	l.sets = append(l.sets, s)
 	return &Gates{set: s}, nil
 }
@@ -157,7 +156,7 @@ func (g Gate) Stats() GateStats {
 		return l.stats(now)
 	}
 	l := line{set: g.set}
-	l.state, _ = g.set.find(g.set.resolve(g.key))
+	l.state = *g.set.look(g.set.resolve(g.key))
 	return l.stats(now)
 }
 
@@ -189,13 +188,14 @@ func (l *line) oldest(now int64) (wait time.Duration) {
 	return wait
 }
 
-// Stats returns the state of the set. It does not look at gates without waiters.
+// Stats returns the state of the set, after forgetting all gates that are as good as
+// new. That takes some milliseconds for a million of them.
 func (g *Gates) Stats() GatesStats {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
-	g.set.turn(now)
-	s := GatesStats{Name: g.set.name, Live: len(g.set.young) + len(g.set.old) + len(g.set.busy)}
+	g.set.sweep(2*len(g.set.quiet.slots), now) // twice as many: some are looked at again
+	s := GatesStats{Name: g.set.name, Live: g.set.quiet.n + len(g.set.busy)}
 	for _, l := range g.set.busy {
 		s.Waiters += l.lanes[normal].len + l.lanes[background].len
 		s.OldestWait = max(s.OldestWait, l.oldest(now))

@@ -11,11 +11,8 @@ import (
 // set is the gates of one name, which share a rule: a single one, or one for each
 // key. All of it is guarded by the limiter's lock.
 //
-// A gate of a keyed set is a word or two in a map while nobody waits at it, and
-// nothing at all when it is as good as new. The maps are two generations: a state
-// moves to the young one when it is touched; after a horizon the young becomes old,
-// and what is old by then is dropped whole, since a state that was not touched for a
-// horizon is as good as new. So forgetting changes no answer, and costs no search.
+// A gate of a keyed set is a slot in a table while nobody waits at it, and nothing at
+// all when it is as good as new: that changes no answer.
 type set struct {
 	name       string
 	limiter    *Limiter
@@ -25,15 +22,13 @@ type set struct {
 	capacity   int64
 	maxWaiters int
 
-	keyed      bool
-	single     line             // not keyed
-	busy       map[uint64]*line // keyed: gates with waiters
-	young, old map[uint64]state // keyed: gates without
-	turned     int64            // when young began
-	fresh      state            // of a gate that is not remembered: full under the last rule
-	maxKeys    int
-	spare      []*line
-	scratch    state // keyed: what is looked at; a local state would escape to the heap
+	keyed   bool
+	single  line             // not keyed
+	busy    map[uint64]*line // keyed: gates with waiters
+	quiet   table            // keyed: gates without
+	fresh   state            // of a gate that is not remembered
+	maxKeys int
+	spare   []*line
 }
 
 // line is a gate that can have waiters.
@@ -86,40 +81,26 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 	for _, l := range s.busy {
 		inherit(l)
 	}
-	for _, m := range []map[uint64]state{s.young, s.old} {
-		for key, st := range m {
-			s.algorithm.inherit(before, &st, how, now)
-			m[key] = st
-		}
-	}
-	s.turned = now // nothing is forgotten sooner than the new rule allows
+	s.quiet.each(func(st *state) { s.algorithm.inherit(before, st, how, now) })
 }
 
 // resolve returns the key under which a gate is remembered. A stranger beyond the
 // bound shares a gate with others: memory stays bounded, and nobody gets more than
 // the limit.
 func (s *set) resolve(key uint64) uint64 {
-	if len(s.young)+len(s.old)+len(s.busy) < s.maxKeys {
-		return key
-	}
-	if _, ok := s.busy[key]; ok {
-		return key
-	}
-	if _, ok := s.find(key); ok {
+	if s.quiet.n+len(s.busy) < s.maxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
 		return key
 	}
 	return math.MaxUint64 - key%shared
 }
 
-// find returns what is remembered of a gate, and fresh if that is nothing.
-func (s *set) find(key uint64) (state, bool) {
-	st, ok := s.young[key]
-	if !ok {
-		if st, ok = s.old[key]; !ok {
-			st = s.fresh
-		}
+// look returns what is remembered of a gate, or what stands for nothing. It is to be
+// looked at only.
+func (s *set) look(key uint64) *state {
+	if st := s.quiet.get(key); st != nil {
+		return st
 	}
-	return st, ok
+	return &s.fresh
 }
 
 // ready reports whether a call that does not queue passes: there is room, and
@@ -134,8 +115,7 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 	if len(s.busy) > 0 && s.busy[s.resolve(key)] != nil {
 		return false
 	}
-	s.scratch, _ = s.find(s.resolve(key))
-	return s.algorithm.due(&s.scratch, cost, now) <= now
+	return s.algorithm.due(s.look(s.resolve(key)), cost, now) <= now
 }
 
 // take charges a gate that is ready.
@@ -144,10 +124,11 @@ func (s *set) take(key uint64, cost, now int64) {
 		s.algorithm.take(&s.single.state, cost, s.single.since(now), now)
 		return
 	}
-	key = s.resolve(key)
-	s.scratch, _ = s.find(key)
-	s.algorithm.take(&s.scratch, cost, now, now)
-	s.keep(key, s.scratch, now)
+	n := s.quiet.n
+	s.algorithm.take(s.quiet.put(s.resolve(key), s.fresh), cost, now, now)
+	if s.quiet.n > n {
+		s.sweep(sweepSlots, now)
+	}
 }
 
 // since is when a call that does not queue is charged. Calls in sequence are late by what
@@ -173,33 +154,21 @@ func (s *set) giveBack(key uint64, cost, taken, now int64) {
 		l.promote(now)
 		return
 	}
-	if st, ok := s.find(key); ok {
-		s.algorithm.giveBack(&st, cost, taken, now)
-		s.keep(key, st, now)
+	if st := s.quiet.get(key); st != nil {
+		s.algorithm.giveBack(st, cost, taken, now)
 	}
 }
 
-// keep remembers a state as touched now.
-func (s *set) keep(key uint64, st state, now int64) {
-	s.turn(now)
-	n := len(s.young)
-	s.young[key] = st
-	if len(s.young) > n { // else it was young already, and is not among the old
-		delete(s.old, key)
-	}
-}
+// sweepSlots is how many slots are looked at for each gate that is new. With fewer, what
+// is to be forgotten would fill the part of the table that has not been swept for long.
+const sweepSlots = 8
 
-// turn forgets what is as good as new.
-func (s *set) turn(now int64) {
-	horizon := s.algorithm.horizon()
-	if now-s.turned < horizon {
-		return
+// sweep forgets gates that are as good as new, if it finds some in the next slots. What
+// is forgotten is fresh from then on: that has to be as good as new itself.
+func (s *set) sweep(slots int, now int64) {
+	if s.algorithm.asNew(&s.fresh, now) {
+		s.quiet.sweep(slots, func(st *state) bool { return s.algorithm.asNew(st, now) })
 	}
-	s.old, s.young = s.young, map[uint64]state{}
-	if now-s.turned >= 2*horizon { // nothing was touched for longer than a generation
-		clear(s.old)
-	}
-	s.turned = now
 }
 
 // line returns the line of a gate that somebody is about to wait at.
@@ -218,9 +187,8 @@ func (s *set) line(key uint64) *line {
 		l = &line{set: s}
 	}
 	l.key = key
-	l.state, _ = s.find(key)
-	delete(s.young, key)
-	delete(s.old, key)
+	l.state = *s.look(key)
+	s.quiet.remove(key)
 	s.busy[key] = l
 	return l
 }
@@ -231,7 +199,7 @@ func (s *set) release(l *line) {
 		return
 	}
 	delete(s.busy, l.key)
-	s.keep(l.key, l.state, s.limiter.last)
+	*s.quiet.put(l.key, s.fresh) = l.state
 	l.state, l.news, l.passed = state{}, 0, 0
 	if len(s.spare) < maxFree {
 		s.spare = append(s.spare, l)
@@ -294,8 +262,7 @@ func (s *set) peek(key uint64) (state, *line) {
 	if l := s.busy[key]; l != nil {
 		return l.state, l
 	}
-	st, _ := s.find(key)
-	return st, nil
+	return *s.look(key), nil
 }
 
 // ahead is what waits before a newcomer of the lane: its cost here, and where calls

@@ -36,8 +36,8 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
 	due := int64(longAgo)
 	if h := s.hits; h != nil {
-		if k := h.n + cost - w.limit; k > 0 {
-			due = h.at(k-1) + w.period
+		if k := int64(h.n) + cost - w.limit; k > 0 {
+			due = h.at(int(k)-1) + w.period
 		}
 	}
 	if later > 0 {
@@ -49,17 +49,16 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 // take notes the time of the call itself, not that when it was due: a window is
 // exact, and loses no rate by it.
 func (w sliding) take(s *state, cost, _, now int64) {
-	if s.hits == nil {
-		s.hits = &history{}
-	}
-	h := s.hits
-	for h.n > 0 && h.at(0)+w.period <= now {
-		h.first = (h.first + 1) % int64(len(h.times))
-		h.n--
+	if h := s.hits; h != nil {
+		for h.n > 0 && h.at(0)+w.period <= now {
+			h.first = (h.first + 1) % len(h.times)
+			h.n--
+		}
 	}
 	for range cost {
-		h.push(now, w.limit)
+		s.push(now, w.limit)
 	}
+	s.at = now
 }
 
 // giveBack forgets calls of that time, and no others: each makes room at a time of its
@@ -72,10 +71,10 @@ func (w sliding) giveBack(s *state, cost, taken, _ int64) {
 	if taken == justTaken {
 		taken = h.at(h.n - 1)
 	}
-	kept := int64(0)
+	kept := 0
 	for i := range h.n {
 		if t := h.at(i); t != taken || cost == 0 {
-			h.times[(h.first+kept)%int64(len(h.times))] = t
+			h.times[(h.first+kept)%len(h.times)] = t
 			kept++
 		} else {
 			cost--
@@ -96,28 +95,12 @@ func (w sliding) tokens(s *state, now int64) float64 {
 	return float64(max(0, free))
 }
 
-func (w sliding) horizon() int64 { return w.period }
+func (w sliding) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
 
 func (w sliding) inherit(_ algorithm, s *state, how Inheritance, _ int64) {
 	if how == Reset {
 		*s = state{}
 	}
-}
-
-// at is the i-th oldest time.
-func (h *history) at(i int64) int64 { return h.times[(h.first+i)%int64(len(h.times))] }
-
-// push adds a time. The ring grows by doubling, up to the limit of the window.
-func (h *history) push(t, limit int64) {
-	if size := int64(len(h.times)); h.n == size {
-		grown := make([]int64, max(h.n+1, min(limit, max(4, 2*size))))
-		for i := range h.n {
-			grown[i] = h.at(i)
-		}
-		h.times, h.first = grown, 0
-	}
-	h.times[(h.first+h.n)%int64(len(h.times))] = t
-	h.n++
 }
 
 // fixed is a window that begins at a moment and ends a period later.
@@ -138,7 +121,7 @@ func (w fixed) due(s *state, cost, now int64) int64 {
 		return w.begin(now) + later*w.period
 	}
 	begin := s.at
-	passed := s.hits.n
+	passed := int64(s.hits.n)
 	if now >= begin+w.period {
 		// Nothing of that window counts any more, but there was no room in it either.
 		if passed+cost <= w.limit {
@@ -169,16 +152,16 @@ func (w fixed) take(s *state, cost, _, now int64) {
 	if s.hits == nil {
 		s.hits = &history{}
 	} else if now < s.at+w.period {
-		s.hits.n += cost
+		s.hits.n += int(cost)
 		return
 	}
-	s.at, s.hits.n = w.begin(now), cost
+	s.at, s.hits.n = w.begin(now), int(cost)
 }
 
 // giveBack knows a call of an earlier window by its time.
 func (w fixed) giveBack(s *state, cost, taken, _ int64) {
 	if s.hits != nil && taken >= s.at {
-		s.hits.n = max(0, s.hits.n-cost)
+		s.hits.n = max(0, s.hits.n-int(cost))
 	}
 }
 
@@ -186,10 +169,10 @@ func (w fixed) tokens(s *state, now int64) float64 {
 	if s.hits == nil || now >= s.at+w.period {
 		return float64(w.limit)
 	}
-	return float64(max(0, w.limit-s.hits.n))
+	return float64(max(0, w.limit-int64(s.hits.n)))
 }
 
-func (w fixed) horizon() int64 { return w.period }
+func (w fixed) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
 
 func (w fixed) inherit(before algorithm, s *state, how Inheritance, now int64) {
 	if how == Reset || s.hits != nil && now >= s.at+before.(fixed).period {
