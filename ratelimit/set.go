@@ -161,13 +161,13 @@ func (s *set) giveBack(key uint64, cost, taken, now int64) {
 
 // sweepSlots is how many slots are looked at for each gate that is new. With fewer, what
 // is to be forgotten would fill the part of the table that has not been swept for long.
-const sweepSlots = 8
+const sweepSlots = 4
 
 // sweep forgets gates that are as good as new, if it finds some in the next slots. What
 // is forgotten is fresh from then on: that has to be as good as new itself.
 func (s *set) sweep(slots int, now int64) {
 	if s.algorithm.asNew(&s.fresh, now) {
-		s.quiet.sweep(slots, func(st *state) bool { return s.algorithm.asNew(st, now) })
+		s.quiet.sweep(slots, s.algorithm, now)
 	}
 }
 

@@ -104,7 +104,7 @@ func (t *table) clear(i int) {
 
 // sweep looks at some slots further on and forgets those whose state is as good as
 // new. A table that has become too large for what is in it shrinks.
-func (t *table) sweep(slots int, asNew func(*state) bool) {
+func (t *table) sweep(slots int, a algorithm, now int64) {
 	for ; slots > 0 && len(t.slots) > 0; slots-- {
 		if t.next >= len(t.slots) {
 			t.next = 0
@@ -112,7 +112,7 @@ func (t *table) sweep(slots int, asNew func(*state) bool) {
 				t.resize(size / 2)
 			}
 		}
-		if s := &t.slots[t.next]; s.state.at != free && asNew(&s.state) {
+		if s := &t.slots[t.next]; s.state.at != free && a.asNew(&s.state, now) {
 			t.clear(t.next) // another may stand here now
 			continue
 		}

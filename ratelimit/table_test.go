@@ -35,7 +35,7 @@ func TestTableIsAMap(t *testing.T) {
 			},
 			"sweep": func(t *rapid.T) {
 				now := rapid.Int64Range(0, 1000).Draw(t, "now")
-				table.sweep(2*len(table.slots)+2, func(s *state) bool { return s.at <= now })
+				table.sweep(2*len(table.slots)+2, bucket{interval: 1}, now)
 				for k, at := range model {
 					if at <= now {
 						delete(model, k)
@@ -64,7 +64,7 @@ func TestTableShrinksWhenItIsEmpty(t *testing.T) {
 		table.put(k, state{at: 1})
 	}
 	for range 20 {
-		table.sweep(2*len(table.slots), func(*state) bool { return true })
+		table.sweep(2*len(table.slots), bucket{interval: 1}, 1)
 	}
 	require.Zero(t, table.n)
 	require.Len(t, table.slots, minSlots)
