@@ -2,8 +2,8 @@ package ratelimit
 
 // history is what a window remembers: how much has passed and, if it slides, when.
 type history struct {
-	n     int     // how much
-	first int     // where the ring starts
+	n     int32   // how much
+	first int32   // where the ring starts
 	times []int64 // when, oldest first
 }
 
@@ -36,15 +36,17 @@ func newHistory(size int) *history {
 }
 
 // at is the i-th oldest time.
-func (h *history) at(i int) int64 { return h.times[(h.first+i)%len(h.times)] }
+func (h *history) at(i int32) int64 { return h.times[(h.first+i)%h.size()] }
+
+func (h *history) size() int32 { return int32(len(h.times)) } // a window is no larger
 
 // push adds a time. The ring grows as it is needed, up to the limit of the window.
 func (s *state) push(t, limit int64) {
 	h := s.hits
-	if h == nil || h.n == len(h.times) {
+	if h == nil || h.n == h.size() {
 		size := 4
 		if h != nil && h.n > 0 {
-			size = max(h.n+1, min(int(limit), max(20, 2*h.n)))
+			size = max(int(h.n)+1, min(int(limit), max(20, 2*int(h.n))))
 		}
 		grown := newHistory(size)
 		if h != nil {
@@ -55,6 +57,6 @@ func (s *state) push(t, limit int64) {
 		}
 		s.hits, h = grown, grown
 	}
-	h.times[(h.first+h.n)%len(h.times)] = t
+	h.times[(h.first+h.n)%h.size()] = t
 	h.n++
 }

@@ -16,13 +16,11 @@ const backgroundTurn = 9
 // waiter is one call that has to wait: a place in the queue of each gate that it
 // has come to. Its goroutine does all the work; the others only wake it.
 type waiter struct {
-	cost    int64
-	lane    lane
-	since   int64         // when it came
-	hurried bool          // its context has a deadline
-	places  []place       // one a gate, narrowest first
-	woken   chan struct{} // holds one signal
-	listens *line         // whose timer it listens to
+	cost   int64
+	lane   lane
+	since  int64         // when it came
+	places []place       // one a gate, narrowest first
+	woken  chan struct{} // holds one signal
 }
 
 // place is a waiter's link in the queue of one gate.
@@ -124,7 +122,7 @@ func (p *place) leave(at int64, admitted bool) {
 		l.passed++
 	}
 	if first {
-		l.promote(at)
+		l.wakeHead(at)
 	}
 	l.set.release(l)
 }

@@ -38,8 +38,7 @@ type line struct {
 	state  state
 	lanes  [2]queue
 	passed int         // normal calls since a background one, while one waits
-	timer  clock.Timer // the only one of the gate, set for the head
-	armed  int64       // when it fires, or has fired
+	timer  clock.Timer // the only one of the gate, used by the head
 	news   int64       // when the head last got a reason to look, but for the passing of time
 
 	late   int64 // how late the last call was admitted that had waited
@@ -73,8 +72,7 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 	s.setRule(next)
 	inherit := func(l *line) {
 		s.algorithm.inherit(before, &l.state, how, now)
-		l.news = now
-		l.wakeHead()
+		l.wakeHead(now)
 	}
 	inherit(&s.single)
 	s.algorithm.inherit(before, &s.fresh, how, now)
@@ -145,13 +143,13 @@ func (l *line) since(now int64) int64 {
 func (s *set) giveBack(key uint64, cost, taken, now int64) {
 	if !s.keyed {
 		s.algorithm.giveBack(&s.single.state, cost, taken, now)
-		s.single.promote(now)
+		s.single.wakeHead(now)
 		return
 	}
 	key = s.resolve(key)
 	if l := s.busy[key]; l != nil {
 		s.algorithm.giveBack(&l.state, cost, taken, now)
-		l.promote(now)
+		l.wakeHead(now)
 		return
 	}
 	if st := s.quiet.get(key); st != nil {
@@ -208,27 +206,11 @@ func (s *set) release(l *line) {
 
 func (l *line) empty() bool { return l.lanes[normal].len == 0 && l.lanes[background].len == 0 }
 
-// wakeHead makes the head reckon again.
-func (l *line) wakeHead() {
+// wakeHead makes the head reckon again, for a reason that exists since at.
+func (l *line) wakeHead(at int64) {
+	l.news = at
 	if head := l.head(); head != nil {
 		head.waiter.wake()
-	}
-}
-
-// promote tells the head that it is the one, or that it has got tokens, since at. It is
-// woken if it can go on, or has something to decide; else the timer is set for it.
-func (l *line) promote(at int64) {
-	l.news = at
-	head := l.head()
-	if head == nil {
-		return
-	}
-	w, cost, now := head.waiter, head.cost(), l.set.limiter.last
-	switch {
-	case w.listens != l, w.hurried, cost > l.set.capacity, l.ready(cost, now):
-		w.wake()
-	case !l.set.paused:
-		l.arm(l.due(cost, now), now)
 	}
 }
 

@@ -16,20 +16,16 @@ const lateness = int64(10 * time.Millisecond)
 // returns without it.
 //
 // Everything that happens to a waiter happens in its own goroutine, here: the
-// others only wake it, when it may be admitted, when a limit changes, or at the end.
-// So no grant can cross a cancellation, and the one that is admitted wakes the next,
-// which keeps the order.
-//
-// All who wait at a gate listen to its timer, so that the one who leaves can set it
-// for the next without waking it. A channel serves those who listen in their order: the
-// head is nearly always the first, and who hears the timer in its place passes it on.
+// others only wake it, when it becomes the head of a queue, when a limit changes,
+// or at the end. So no grant can cross a cancellation, and the one that is
+// admitted wakes the next, which keeps the order.
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
-	w := l.waiterLocked(ctx, lane, cost, gates)
+	w := l.waiterLocked(lane, cost, gates)
 	err := l.doneLocked(ctx)
 	if err == nil {
 		err = l.fullLocked(lane, cost, gates)
 	}
-	if err == nil && !w.content() {
+	if err == nil && !w.content(ctx) {
 		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
 	for now := l.last; err == nil; now = l.nowLocked() {
@@ -38,31 +34,28 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 			break // admitted
 		}
 		head := at.line.head() == at
-		if head && !w.content() {
+		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
 			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost(), l.last)); err != nil {
 				break
 			}
 		}
-		line := at.line
-		if head && !line.set.paused {
-			line.arm(line.due(at.cost(), l.last), l.last)
-		}
-		fired := w.listen(line)
+		line, timer := at.line, l.armLocked(at, head)
 		l.mu.Unlock()
 
-		heard := false
+		var fired <-chan time.Time
+		if timer != nil {
+			fired = timer.C()
+		}
 		select {
 		case <-fired:
-			heard = true
 		case <-w.woken:
 		case <-ctx.Done():
 		}
 
 		l.mu.Lock()
-		w.listens = nil
-		if heard && line.head() != at {
-			line.wakeHead()
+		if timer != nil {
+			line.disarm(at, timer)
 		}
 		err = l.doneLocked(ctx)
 	}
@@ -84,8 +77,8 @@ func (l *Limiter) doneLocked(ctx context.Context) error {
 
 // content reports whether the call waits for as long as it takes, and what it costs
 // fits: then nobody need reckon how long that is.
-func (w *waiter) content() bool {
-	if w.hurried {
+func (w *waiter) content(ctx context.Context) bool {
+	if _, ok := ctx.Deadline(); ok {
 		return false
 	}
 	for i := range w.places {
@@ -147,38 +140,37 @@ func dueLocked(w *waiter, now int64) int64 {
 	return max(due, now-lateness)
 }
 
-// listen returns the channel of the line's timer, nil while it has none.
-func (w *waiter) listen(l *line) <-chan time.Time {
-	if l.timer == nil {
+// armLocked sets the gate's timer for a head that waits for room. A call further
+// back, or one at a paused gate, sleeps until it is woken.
+func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
+	line := at.line
+	if !head || line.set.paused {
 		return nil
 	}
-	w.listens = l
-	return l.timer.C()
+	d := time.Duration(line.due(at.cost(), l.last) - l.last)
+	if line.timer == nil {
+		line.timer = l.clock.Timer(d)
+	} else {
+		line.timer.Reset(d)
+	}
+	return line.timer
 }
 
-// arm sets the timer for due. One that fires sooner is left alone: setting a timer
-// costs more than hearing one in vain.
-func (l *line) arm(due, now int64) {
-	if l.armed > now && l.armed <= due {
-		return
-	}
-	limiter := l.set.limiter
-	d := time.Duration(due - now)
+// disarm is for the one who slept on the timer. If it has lost its turn meanwhile,
+// the timer is the new head's, whose signal it may have taken.
+func (l *line) disarm(at *place, timer clock.Timer) {
+	head := l.head()
 	switch {
-	case l.timer == nil:
-		l.timer = limiter.clock.Timer(d)
-	case limiter.system:
-		l.timer.Reset(d)
-	default: // a clock of the caller's may not forget what nobody has heard
-		clock.StopTimer(l.timer)
-		l.timer.Reset(d)
+	case at.line == l && head == at:
+		clock.StopTimer(timer)
+	case head != nil:
+		head.waiter.wake()
 	}
-	l.armed = due
 }
 
 // waiterLocked takes a waiter off the free list: waiters come in storms, and a
 // storm should not leave its weight in garbage.
-func (l *Limiter) waiterLocked(ctx context.Context, lane lane, cost int64, gates []Gate) *waiter {
+func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
 	var w *waiter
 	if n := len(l.free); n > 0 {
 		w, l.free = l.free[n-1], l.free[:n-1]
@@ -186,7 +178,6 @@ func (l *Limiter) waiterLocked(ctx context.Context, lane lane, cost int64, gates
 		w = &waiter{woken: make(chan struct{}, 1)}
 	}
 	w.lane, w.cost, w.since = lane, cost, l.last // which takeLocked has just read
-	_, w.hurried = ctx.Deadline()
 	for _, g := range gates {
 		w.places = append(w.places, place{waiter: w, gate: g})
 	}

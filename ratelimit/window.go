@@ -37,7 +37,7 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 	due := int64(longAgo)
 	if h := s.hits; h != nil {
 		if k := int64(h.n) + cost - w.limit; k > 0 {
-			due = h.at(int(k)-1) + w.period
+			due = h.at(int32(k)-1) + w.period
 		}
 	}
 	if later > 0 {
@@ -51,7 +51,7 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 func (w sliding) take(s *state, cost, _, now int64) {
 	if h := s.hits; h != nil {
 		for h.n > 0 && h.at(0)+w.period <= now {
-			h.first = (h.first + 1) % len(h.times)
+			h.first = (h.first + 1) % h.size()
 			h.n--
 		}
 	}
@@ -71,10 +71,10 @@ func (w sliding) giveBack(s *state, cost, taken, _ int64) {
 	if taken == justTaken {
 		taken = h.at(h.n - 1)
 	}
-	kept := 0
+	kept := int32(0)
 	for i := range h.n {
 		if t := h.at(i); t != taken || cost == 0 {
-			h.times[(h.first+kept)%len(h.times)] = t
+			h.times[(h.first+kept)%h.size()] = t
 			kept++
 		} else {
 			cost--
@@ -152,16 +152,16 @@ func (w fixed) take(s *state, cost, _, now int64) {
 	if s.hits == nil {
 		s.hits = &history{}
 	} else if now < s.at+w.period {
-		s.hits.n += int(cost)
+		s.hits.n += int32(cost)
 		return
 	}
-	s.at, s.hits.n = w.begin(now), int(cost)
+	s.at, s.hits.n = w.begin(now), int32(cost)
 }
 
 // giveBack knows a call of an earlier window by its time.
 func (w fixed) giveBack(s *state, cost, taken, _ int64) {
 	if s.hits != nil && taken >= s.at {
-		s.hits.n = max(0, s.hits.n-int(cost))
+		s.hits.n = max(0, s.hits.n-int32(cost))
 	}
 }
 
