@@ -124,7 +124,7 @@ func (s *set) take(key uint64, cost, now int64) {
 	}
 	n := s.quiet.n
 	s.algorithm.take(s.quiet.put(s.resolve(key), s.fresh), cost, now, now)
-	if s.quiet.n > n {
+	if s.quiet.n > n && s.quiet.filling() {
 		s.sweep(sweepSlots, now)
 	}
 }
@@ -158,7 +158,7 @@ func (s *set) giveBack(key uint64, cost, taken, now int64) {
 }
 
 // sweepSlots is how many slots are looked at for each gate that is new. With fewer, what
-// is to be forgotten would fill the part of the table that has not been swept for long.
+// is to be forgotten would make the table grow before it is found.
 const sweepSlots = 4
 
 // sweep forgets gates that are as good as new, if it finds some in the next slots. What

@@ -27,8 +27,12 @@ type slot struct {
 // free is the at of a slot that is not in use.
 const free = math.MinInt64
 
-// minSlots is the size of the smallest table.
-const minSlots = 16
+// minSlots is the size of the smallest table: enough for the chats of most bots, so
+// that the same ones are not forgotten and remembered all the time.
+const minSlots = 256
+
+// filling reports whether the table will grow unless something is forgotten.
+func (t *table) filling() bool { return 2*t.n > len(t.slots) }
 
 // home is where a key belongs. Keys may be in a row, as the numbers of chats are: the
 // multiplication spreads them.
