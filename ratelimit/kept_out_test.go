@@ -21,7 +21,7 @@ func TestBusyGateIsNotForgottenWhileOthersSleep(t *testing.T) {
 		l := ratelimit.New(ratelimit.Options{})
 		groups := newGates(t, l, ratelimit.Window{Limit: 20, Period: time.Minute})
 		var times []time.Time
-		for range 60 { // through the queue, which once did not turn the generations
+		for range 60 { // through the queue alone
 			require.NoError(t, l.Acquire(t.Context(), 1, groups.Key(1)))
 			times = append(times, time.Now())
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -59,8 +60,10 @@ func (r runFlags) print(p process, result report) error {
 	if r.JSON {
 		return json.NewEncoder(p.stdout).Encode(result)
 	}
-	result.text(p.stdout)
-	return nil
+	var text bytes.Buffer
+	result.text(&text)
+	_, err := text.WriteTo(p.stdout)
+	return err // a report that nobody gets is a failure
 }
 
 // settings are what the demonstration and an account have in common.
