@@ -83,9 +83,13 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 }
 
 // resolve returns the key under which a gate is remembered. A stranger beyond the
-// bound shares a gate with others: memory stays bounded, and nobody gets more than
-// the limit.
+// bound shares a gate with others, so that memory stays bounded. No state that was looked
+// up before is good any more.
 func (s *set) resolve(key uint64) uint64 {
+	if s.quiet.n+len(s.busy) < s.maxKeys {
+		return key
+	}
+	s.sweep(sweepAtBound, s.limiter.last)
 	if s.quiet.n+len(s.busy) < s.maxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
 		return key
 	}
@@ -160,6 +164,10 @@ func (s *set) giveBack(key uint64, cost, taken, now int64) {
 // sweepSlots is how many slots are looked at for each gate that is new. With fewer, what
 // is to be forgotten would make the table grow before it is found.
 const sweepSlots = 4
+
+// sweepAtBound is how many slots are looked at for each call while a set is at its
+// bound: a crowd that has gone is forgotten within some ten thousand calls.
+const sweepAtBound = 64
 
 // sweep forgets gates that are as good as new, if it finds some in the next slots. What
 // is forgotten is fresh from then on: that has to be as good as new itself.
