@@ -76,9 +76,11 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		} else {
 			covered = book.Covered(fc, pass)
 		}
-		if !covered && c.m.life.Err() == nil {
+		if !covered {
 			c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
-			return pass, nil
+			if c.m.life.Err() == nil { // the observer may end it too
+				return pass, nil
+			}
 		}
 		// A flood came while it waited for the tokens, or the end.
 		book.Left(pass)

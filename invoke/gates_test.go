@@ -396,19 +396,23 @@ func TestFloodOfALoginIsKnownWhenTheDataCentreIs(t *testing.T) {
 }
 
 func TestCloseFromAnObserverStopsTheCall(t *testing.T) {
-	s := &server{}
-	var m *invoke.Middleware
-	m, call := choke(t, invoke.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(1000).Burst(1)},
-		Observer: invoke.ObserverFunc(func(e invoke.Event) {
-			if e.Kind == invoke.Queued {
-				m.Close()
-			}
-		}),
-	}, s)
-	require.NoError(t, call(t.Context(), to(1), nil))
-	require.ErrorIs(t, call(t.Context(), to(1), nil), invoke.ErrClosed)
-	require.Equal(t, 1, s.count())
+	for _, kind := range []invoke.EventKind{invoke.Queued, invoke.Admitted} {
+		s := &server{}
+		var m *invoke.Middleware
+		end := false
+		m, call := choke(t, invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(1000).Burst(1)},
+			Observer: invoke.ObserverFunc(func(e invoke.Event) {
+				if end && e.Kind == kind {
+					m.Close()
+				}
+			}),
+		}, s)
+		require.NoError(t, call(t.Context(), to(1), nil))
+		end = true
+		require.ErrorIs(t, call(t.Context(), to(1), nil), invoke.ErrClosed, "%v", kind)
+		require.Equal(t, 1, s.count())
+	}
 }
 
 func TestTypedNilOutputHarmsNobody(t *testing.T) {
