@@ -337,5 +337,5 @@ func (c *call) tell(e Event) {
 	if e.Kind == Queued || e.Kind == Admitted || e.Kind == GivenUp {
 		e.Attempt++ // it is about to be sent, or would have been
 	}
-	c.m.observe(e)
+	c.m.tell(e)
 }

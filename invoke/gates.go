@@ -88,8 +88,7 @@ const maxGates = MaxKeyedGates + 4
 // keyedGates is a KeyedGate at work.
 type keyedGates struct {
 	*ratelimit.Gates
-	name string
-	key  func(req bin.Encoder, call classify.Call) string
+	key func(req bin.Encoder, call classify.Call) string
 }
 
 func resolvePhone() KeyedGate {
@@ -155,7 +154,7 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 			errs = append(errs, fmt.Errorf("gates[%d]: %s.MaxWaiters is %d: want 0 for no bound, or more", i, g.Name, g.MaxWaiters))
 		default:
 			if gates := add(g.Name, ratelimit.Change{}, g.Rule, g.MaxWaiters); gates != nil {
-				l.keyed = append(l.keyed, keyedGates{Gates: gates, name: g.Name, key: g.Key})
+				l.keyed = append(l.keyed, keyedGates{Gates: gates, key: g.Key})
 			}
 		}
 	}
@@ -251,8 +250,8 @@ func (p *pass) all() []ratelimit.Gate { return p.gates[:p.n] }
 func (p *pass) own() []ratelimit.Gate    { return p.gates[:p.n-p.common] }
 func (p *pass) shared() []ratelimit.Gate { return p.gates[p.n-p.common : p.n] }
 
-// findGates tells p the gates of a call. The parts of a file after the first ride free: the
-// limiter bounds requests, not bytes.
+// findGates tells p the gates of a call. The parts of a file after the first ride free:
+// the limiter bounds requests, not bytes.
 func (l *Limiter) findGates(p *pass, c classify.Call, req bin.Encoder) {
 	if c.Part {
 		return

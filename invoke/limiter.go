@@ -46,8 +46,8 @@ type LimiterOptions struct {
 }
 
 // Limiter is what the clients of one account share: a gate for each category, the
-// global gate, those of chats and of the program, and the floods that are known. It is safe for concurrent use and has
-// no goroutine.
+// global gate, those of chats and of the program, and the floods that are known. It is
+// safe for concurrent use and has no goroutine.
 type Limiter struct {
 	limiter *ratelimit.Limiter
 	gates   [classify.Global + 1]ratelimit.Gate // by category; the first is unused

@@ -133,11 +133,8 @@ func (m *Middleware) join(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// observe tells the observer, whose faults are not the call's.
-func (m *Middleware) observe(e Event) {
-	if m.observer == nil {
-		return
-	}
+// tell tells the observer, of which there has to be one. Its faults are not the call's.
+func (m *Middleware) tell(e Event) {
 	defer func() {
 		r := recover()
 		if r == nil {

@@ -149,14 +149,10 @@ func (g Gate) Stats() GateStats {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
-	if !g.set.keyed {
-		return g.set.single.stats(now)
+	st, l := g.set.peek(g.key)
+	if l == nil {
+		l = &line{set: g.set, state: st}
 	}
-	if l := g.set.busy[g.set.resolve(g.key)]; l != nil {
-		return l.stats(now)
-	}
-	l := line{set: g.set}
-	l.state = *g.set.look(g.set.resolve(g.key))
 	return l.stats(now)
 }
 
@@ -195,7 +191,7 @@ func (g *Gates) Stats() GatesStats {
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
 	g.set.sweep(2*len(g.set.quiet.slots), now) // twice as many: some are looked at again
-	s := GatesStats{Name: g.set.name, Live: g.set.quiet.n + len(g.set.busy)}
+	s := GatesStats{Name: g.set.name, Live: g.set.live()}
 	for _, l := range g.set.busy {
 		s.Waiters += l.lanes[normal].len + l.lanes[background].len
 		s.OldestWait = max(s.OldestWait, l.oldest(now))

@@ -6,7 +6,6 @@ type lane uint8
 const (
 	normal lane = iota
 	background
-	lanes
 )
 
 // backgroundTurn is how many normal calls pass a gate in a row while a background

@@ -22,13 +22,12 @@ type set struct {
 	capacity   int64
 	maxWaiters int
 
-	keyed   bool
-	single  line             // not keyed
-	busy    map[uint64]*line // keyed: gates with waiters
-	quiet   table            // keyed: gates without
-	fresh   state            // of a gate that is not remembered
-	maxKeys int
-	spare   []*line
+	keyed  bool
+	single line             // not keyed
+	busy   map[uint64]*line // keyed: gates with waiters
+	quiet  table            // keyed: gates without
+	fresh  state            // of a gate that is not remembered
+	spare  []*line
 }
 
 // line is a gate that can have waiters.
@@ -55,7 +54,7 @@ func (l *Limiter) newSet(name string, rule Rule) (*set, error) {
 	if err := named(name, rule.Validate()); err != nil {
 		return nil, err
 	}
-	s := &set{name: name, limiter: l, maxKeys: DefaultMaxKeys}
+	s := &set{name: name, limiter: l}
 	s.single.set = s
 	s.setRule(rule)
 	return s, nil
@@ -86,15 +85,18 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 // bound shares a gate with others, so that memory stays bounded. No state that was looked
 // up before is good any more.
 func (s *set) resolve(key uint64) uint64 {
-	if s.quiet.n+len(s.busy) < s.maxKeys {
+	if s.live() < DefaultMaxKeys {
 		return key
 	}
 	s.sweep(sweepAtBound, s.limiter.last)
-	if s.quiet.n+len(s.busy) < s.maxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
+	if s.live() < DefaultMaxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
 		return key
 	}
 	return math.MaxUint64 - key%shared
 }
+
+// live is how many gates of a keyed set are remembered.
+func (s *set) live() int { return s.quiet.n + len(s.busy) }
 
 // look returns what is remembered of a gate, or what stands for nothing. It is to be
 // looked at only.
@@ -114,10 +116,11 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 	if !s.keyed {
 		return s.single.empty() && s.algorithm.due(&s.single.state, cost, now) <= now
 	}
-	if len(s.busy) > 0 && s.busy[s.resolve(key)] != nil {
+	key = s.resolve(key)
+	if len(s.busy) > 0 && s.busy[key] != nil {
 		return false
 	}
-	return s.algorithm.due(s.look(s.resolve(key)), cost, now) <= now
+	return s.algorithm.due(s.look(key), cost, now) <= now
 }
 
 // take charges a gate that is ready.

@@ -156,14 +156,11 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	return line.timer
 }
 
-// disarm is for the one who slept on the timer. If it has lost its turn meanwhile,
-// the timer is the new head's, whose signal it may have taken.
+// disarm is for the one who slept on the timer. If it has lost its turn meanwhile, the
+// new head, whose timer or signal it may have taken, reckons again and sets its own.
 func (l *line) disarm(at *place, timer clock.Timer) {
-	head := l.head()
-	switch {
-	case at.line == l && head == at:
-		clock.StopTimer(timer)
-	case head != nil:
+	clock.StopTimer(timer)
+	if head := l.head(); head != nil && head != at {
 		head.waiter.wake()
 	}
 }
