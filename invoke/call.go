@@ -3,7 +3,6 @@ package invoke
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -154,11 +153,7 @@ func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate
 	waiting, release := c.m.join(ctx)
 	defer release()
 	start := c.m.clock.Now()
-	if c.opt.background {
-		err = limiter.AcquireBackground(waiting, c.opt.cost, gates...)
-	} else {
-		err = limiter.Acquire(waiting, c.opt.cost, gates...)
-	}
+	err = c.queue(waiting, refused, gates)
 	w.note(refused.Gate, c.m.clock.Now().Sub(start))
 	return true, c.closed(ctx, err)
 }
@@ -227,7 +222,7 @@ func (c *call) flooded(pass flood.Pass, notice flood.Notice, err error) error {
 	switch threshold := c.threshold(); {
 	case !threshold.Allows(left):
 		reason = flood.OverThreshold
-	case counts && c.floods >= c.m.maxRetries:
+	case counts && c.floods >= c.retries():
 		reason = flood.OverRetries
 	case counts && left > c.patience():
 		reason = flood.OverBudget
@@ -273,26 +268,6 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 		return
 	}
 	c.m.logger.Warn("Flood, waiting", fields...)
-}
-
-func (c *call) threshold() flood.Threshold {
-	if c.opt.noWait {
-		return flood.Never
-	}
-	return c.opt.threshold.Or(c.m.threshold)
-}
-
-// patience is the longest time that the call may still wait for floods.
-func (c *call) patience() time.Duration {
-	switch threshold := c.threshold(); threshold {
-	case flood.Never:
-		return 0
-	case flood.Always:
-		return math.MaxInt64
-	default:
-		sum := max(c.m.maxWait, time.Duration(threshold))
-		return min(time.Duration(threshold), max(0, sum-c.slept))
-	}
 }
 
 func (c *call) floodCall(ctx context.Context) flood.Call {
