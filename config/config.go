@@ -15,6 +15,10 @@ import (
 // the working directory: a restart need not log in again, which Telegram limits.
 const DefaultSessionFile = "examplebot.session.json"
 
+// DefaultStoreFile is where floods, learned rates and the counts of users are kept if
+// nothing else is said, in the working directory.
+const DefaultStoreFile = "examplebot.db"
+
 // maxFile bounds the file, in bytes. A full configuration takes under 4 KiB; what
 // is larger than 1 MiB is some other file.
 const maxFile = 1 << 20
@@ -35,6 +39,22 @@ type Config struct {
 	// working directory. Key session_file, variable SESSION_FILE; DefaultSessionFile
 	// unless given.
 	SessionFile string
+	// StoreFile is the path of the file that floods, learned rates and the counts of
+	// users outlive the process in; DefaultStoreFile unless given. It is empty if they are
+	// kept on Redis, or in memory. Key store, variable STORE.
+	StoreFile string
+	// RedisURL names a Redis server to keep them on instead, which all processes of the
+	// account share: redis://, rediss:// or unix://. It may hold a password. The same key.
+	RedisURL Secret
+	// Account is the name under which processes that share the account on Redis find
+	// each other, 1 to 64 letters, digits, - and _; "" unless given. Key account.
+	Account string
+	// OnStoreFailure is "closed", "open" or "local": what becomes of a call while the
+	// store does not answer; "" unless given. Key on_store_failure.
+	OnStoreFailure string
+	// Learning is false if rates are not to be learned from floods; nil unless given. Key
+	// learning.
+	Learning *bool
 	// DC is the data centre to connect to first, 1 to 5, or on the test servers 1
 	// to 3; 0 leaves the choice to gotd. Key dc.
 	DC int
@@ -182,6 +202,9 @@ func (p *parser) warn(path string, mode fs.FileMode) {
 			held = append(held, key)
 		}
 	}
+	if p.cfg.RedisURL.Reveal() != "" {
+		held = append(held, "store")
+	}
 	if held != nil {
 		p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf(
 			"%s holds %s and others may open it (mode %04o): run chmod 600 on it",
@@ -194,7 +217,7 @@ func (p *parser) account() {
 	var given, missing []string
 	for _, v := range variables() {
 		switch {
-		case v.key == "session_file":
+		case v.key == "session_file", v.key == "store":
 		case p.named[v.key]:
 			given = append(given, v.key)
 		default:

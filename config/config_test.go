@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,7 +58,7 @@ func faults(t *testing.T, text string) []string {
 func ptr[T any](v T) *T { return &v }
 
 func TestDefaults(t *testing.T) {
-	want := config.Config{SessionFile: config.DefaultSessionFile}
+	want := config.Config{SessionFile: config.DefaultSessionFile, StoreFile: config.DefaultStoreFile}
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "null", "{}", "\ufeff", "app_id:\nrate_limits:\nhttp: \"\"\n", "rate_limits: {message: , media: {}, bulk: {rate: }}",
 		"chats:\nmax_waiters:\n", "chats: {mode: , private: {}, group: {limit: , period: }}\nmax_waiters: 0"} {
 		c, err := config.Parse([]byte(text))
@@ -80,6 +81,8 @@ func TestSampleNamesEveryKey(t *testing.T) {
 		AppHash:     config.NewSecret("0123456789abcdef0123456789abcdef"),
 		BotToken:    config.NewSecret("123456:not-a-token-of-any-bot"),
 		SessionFile: "examplebot.session.json",
+		StoreFile:   "examplebot.db", Account: "my_bot", OnStoreFailure: "local",
+		Learning: ptr(true),
 		RateLimits: map[string]config.RateLimit{
 			"message": limit(20, 30), "media": limit(5, 10), "query": limit(30, 50), "admin": limit(15, 20),
 			"bulk": limit(3, 5), "account": limit(10, 15), "global": limit(30, 40),
@@ -108,6 +111,10 @@ app_id: 2147483647
 app_hash: DEADBEEFdeadbeef0123456789abcdef
 bot_token: ` + token + `
 session_file: /var/lib/weir/a session.json
+store: rediss://:secret@redis.example:6379/1
+account: Bot-1
+on_store_failure: closed
+learning: false
 dc: 3
 test_dc: true
 sleep_threshold: 1m30s
@@ -123,6 +130,10 @@ log_level: debug
 		AppHash:        config.NewSecret("DEADBEEFdeadbeef0123456789abcdef"),
 		BotToken:       config.NewSecret(token),
 		SessionFile:    "/var/lib/weir/a session.json",
+		RedisURL:       config.NewSecret("rediss://:secret@redis.example:6379/1"),
+		Account:        "Bot-1",
+		OnStoreFailure: "closed",
+		Learning:       ptr(false),
 		DC:             3,
 		TestDC:         true,
 		SleepThreshold: config.Threshold{Kind: config.ThresholdFor, Duration: 90 * time.Second},
@@ -270,4 +281,22 @@ func TestFaultsCanBeListed(t *testing.T) {
 	require.Equal(t, "app_id", e.Faults[1].Field)
 	_, err = json.Marshal(e)
 	require.NoError(t, err)
+}
+
+func TestStoreIsAFileARedisServerOrMemory(t *testing.T) {
+	for text, want := range map[string]config.Config{
+		"store: a.db":               {StoreFile: "a.db"},
+		"store: memory":             {},
+		"store: redis://h:1/0":      {RedisURL: config.NewSecret("redis://h:1/0")},
+		"store: unix:///run/r.sock": {RedisURL: config.NewSecret("unix:///run/r.sock")},
+	} {
+		want.SessionFile = config.DefaultSessionFile
+		c, err := config.Parse([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, c, text)
+	}
+	c, err := config.Load("", env(map[string]string{"STORE": "redis://:pass@h:1"}))
+	require.NoError(t, err)
+	require.Equal(t, "redis://:pass@h:1", c.RedisURL.Reveal())
+	require.NotContains(t, fmt.Sprintf("%+v %#v", c, c), "pass")
 }

@@ -15,12 +15,12 @@
 //
 // What is left empty counts as not given: a key without a value (null in
 // YAML), a variable that is set to nothing. The environment knows APP_ID,
-// APP_HASH, BOT_TOKEN and SESSION_FILE, the names that programs on gotd use.
+// APP_HASH, BOT_TOKEN and SESSION_FILE, the names that programs on gotd use, and STORE.
 // example.yaml beside this file shows every key.
 //
 // # Secrets
 //
-// The app hash and the bot token are of type [Secret], which prints as
+// The app hash, the bot token and the URL of a Redis server are of type [Secret], which prints as
 // "[redacted]" in every format, and no error holds one, not even under a
 // key where it does not belong: a run of 24 or more of the characters that
 // tokens are made of is left out of every message.

@@ -44,7 +44,7 @@ max_waiters: -1
 	_, err := config.Load(path, env(map[string]string{
 		"APP_ID": "12x", "APP_HASH": "abc", "BOT_TOKEN": ":", "SESSION_FILE": "a\x00b",
 	}))
-	keys := "the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, chats, max_waiters, http, log_level"
+	keys := "the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level"
 	above := "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
 	want := []string{
 		`1:9: app_id: -1 is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
@@ -113,6 +113,14 @@ func TestFaultOfOneValue(t *testing.T) {
 		"dc: 4\ntest_dc: true":          `1:5: dc: 4 is no data centre of the test servers; write 1, 2 or 3, or leave out test_dc`,
 		"dc: true":                      `1:5: dc: true is not a whole number from 0 to 5; 0 leaves the choice to the client`,
 		"session_file: \"\"":            `1:15: session_file is empty; name a file, or remove the line for examplebot.session.json`,
+		"store: \"\"":                   `1:8: store is empty; name a file, or memory to keep nothing, or remove the line for examplebot.db`,
+		"store: 5":                      `1:8: store is not text; put the file's name in quotes`,
+		"store: http://:pw@h":           `1:8: store is no URL of a Redis server; write for example redis://127.0.0.1:6379/0, or the name of a file`,
+		"store: redis://":               `1:8: store is no URL of a Redis server; write for example redis://127.0.0.1:6379/0, or the name of a file`,
+		"store: redis:pw@h":             `1:8: store is no URL of a Redis server; write for example redis://127.0.0.1:6379/0, or the name of a file`,
+		"account: a b":                  `1:10: account: "a b" is not 1 to 64 letters, digits, - and _; write a name that all processes of the account use, such as its username`,
+		"on_store_failure: opn":         `1:19: on_store_failure: "opn" is not what to do when the store fails; did you mean open?`,
+		"learning: on":                  `1:11: learning: "on" is neither true nor false; write true or false, without quotes`,
 		"sleep_threshold: \"0\"":        `1:18: sleep_threshold: "0" does not say what is meant; write never to sit out no wait, or default`,
 		"sleep_threshold: 0s":           `1:18: sleep_threshold: "0s" does not say what is meant; write never to sit out no wait, or default`,
 		"sleep_threshold: 0.0":          `1:18: sleep_threshold: 0.0 does not say what is meant; write never to sit out no wait, or default`,
@@ -149,7 +157,7 @@ func TestFaultOfOneValue(t *testing.T) {
 		"max_waiters: {message: 5}":           `1:14: max_waiters is a list or a mapping; write one value, in quotes if it starts with [ or {`,
 		"dc: !!int 1":                         `1:5: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
 		"!!str dc: 1":                         `1:1: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
-		"\"a\\nb c\": 1":                      `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, dc, test_dc, sleep_threshold, rate_limits, chats, max_waiters, http, log_level`,
+		"\"a\\nb c\": 1":                      `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level`,
 	} {
 		require.Equal(t, []string{"config:" + want}, faults(t, text), "%q", text)
 	}

@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		require.True(t, c.Chats.Group.Limit == nil || 0 <= *c.Chats.Group.Limit && *c.Chats.Group.Limit <= 1e6)
 		require.True(t, c.Chats.Group.Period == nil || *c.Chats.Group.Period > 0)
 		require.True(t, c.MaxWaiters >= 0)
-		c.SessionFile, c.HTTP = "", "" // they may be called as they like
+		c.SessionFile, c.StoreFile, c.HTTP = "", "", "" // they may be called as they like
 		data, err := json.Marshal(c)
 		require.NoError(t, err)
 		requireNoSecret(t, string(data)+fmt.Sprintf("%+v", c), "config")

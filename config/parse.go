@@ -27,7 +27,7 @@ type parser struct {
 
 func newParser() *parser {
 	return &parser{
-		cfg:   Config{SessionFile: DefaultSessionFile},
+		cfg:   Config{SessionFile: DefaultSessionFile, StoreFile: DefaultStoreFile},
 		named: make(map[string]bool),
 	}
 }
@@ -90,8 +90,8 @@ func (p *parser) arrange() {
 
 func (p *parser) document(root *yaml.Node) {
 	keys := []string{
-		"app_id", "app_hash", "bot_token", "session_file", "dc", "test_dc",
-		"sleep_threshold", "rate_limits", "chats", "max_waiters", "http", "log_level",
+		"app_id", "app_hash", "bot_token", "session_file", "store", "account", "on_store_failure", "dc", "test_dc",
+		"sleep_threshold", "rate_limits", "chats", "learning", "max_waiters", "http", "log_level",
 	}
 	var dc value
 	p.mapping("", root, keys, func(key string, n *yaml.Node) {
@@ -191,6 +191,15 @@ func (p *parser) set(v value) {
 		p.cfg.BotToken = p.botToken(v)
 	case "session_file":
 		p.cfg.SessionFile = p.sessionFile(v)
+	case "store":
+		p.cfg.StoreFile, p.cfg.RedisURL = p.store(v)
+	case "account":
+		p.cfg.Account = p.accountName(v)
+	case "on_store_failure":
+		p.cfg.OnStoreFailure = p.word(v, "what to do when the store fails", "closed", "open", "local")
+	case "learning":
+		learning := p.boolean(v)
+		p.cfg.Learning = &learning
 	case "dc":
 		p.cfg.DC = p.integer(v, 0, 5, "0 leaves the choice to the client")
 	case "test_dc":
@@ -215,6 +224,7 @@ func variables() []variable {
 		{"APP_HASH", "app_hash"},
 		{"BOT_TOKEN", "bot_token"},
 		{"SESSION_FILE", "session_file"},
+		{"STORE", "store"},
 	}
 }
 

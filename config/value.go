@@ -35,7 +35,7 @@ func (p *parser) refuse(v value, problem, remedy string) {
 		Problem: problem, Remedy: remedy,
 	}
 	switch {
-	case v.text == "" || v.field == "app_hash" || v.field == "bot_token":
+	case v.text == "" || v.field == "app_hash" || v.field == "bot_token" || v.field == "store":
 	case v.isText():
 		f.Value = strconv.Quote(redact(v.text))
 	default:
@@ -115,6 +115,35 @@ func (p *parser) sessionFile(v value) string {
 		p.refuse(v, "is empty", "name a file, or remove the line for "+DefaultSessionFile)
 	case strings.ContainsRune(v.text, 0):
 		p.refuse(v, "has a zero byte, which no file's name has", "remove it")
+	}
+	return v.text
+}
+
+// store takes a file's name, the URL of a Redis server or the word memory. A URL may
+// hold a password, so the value is shown in no fault.
+func (p *parser) store(v value) (file string, url Secret) {
+	scheme, rest, isURL := strings.Cut(v.text, "://")
+	switch {
+	case !v.isText():
+		p.refuse(v, "is not text", "put the file's name in quotes")
+	case v.text == "":
+		p.refuse(v, "is empty", "name a file, or memory to keep nothing, or remove the line for "+DefaultStoreFile)
+	case strings.ContainsRune(v.text, 0):
+		p.refuse(v, "has a zero byte, which no file's name has", "remove it")
+	case v.text == "memory":
+	case !isURL && !strings.HasPrefix(v.text, "redis:"):
+		return v.text, Secret{}
+	case !slices.Contains([]string{"redis", "rediss", "unix"}, scheme) || rest == "":
+		p.refuse(v, "is no URL of a Redis server", "write for example redis://127.0.0.1:6379/0, or the name of a file")
+	default:
+		return "", NewSecret(v.text)
+	}
+	return "", Secret{}
+}
+
+func (p *parser) accountName(v value) string {
+	if !consists(v.text, isTokenByte) || len(v.text) > 64 {
+		p.refuse(v, "is not 1 to 64 letters, digits, - and _", "write a name that all processes of the account use, such as its username")
 	}
 	return v.text
 }
