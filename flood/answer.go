@@ -2,17 +2,28 @@ package flood
 
 import "time"
 
-// maxStreak bounds the growth of waits without a number: 1 s, 2 s, … 64 s.
-const maxStreak = 7
+// maxDoublings bounds what a flood grows by when it is met again: 1 s, 2 s, … 64 s.
+const maxDoublings = 6
+
+// Released tells which waiting calls were let go together. The zero value: none.
+type Released struct {
+	// Scope is the widest of those that the call opened while others waited for them.
+	Scope Scope
+	// Calls is how many waited for it. Some may still be held by another flood.
+	Calls int
+}
 
 // Passed notes that the call came through: any answer that is not a flood. What
 // it proves open is open at once: a call that went first lets the others go, and
 // a call that was sent after the flood which led to a wider scope takes the
 // widening back. In slow mode a message proves that the next one has to wait, so
 // there the others go on one by one.
-func (b *Book) Passed(pass Pass) {
+//
+// Passed returns whom it let go, so that its caller can pace them: all return from
+// [Book.Enter] at once.
+func (b *Book) Passed(pass Pass) (released Released) {
 	if b.size.Load() == 0 {
-		return
+		return released
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -23,7 +34,7 @@ func (b *Book) Passed(pass Pass) {
 	}
 	rs, n := b.find(pass.call)
 	if n == 0 {
-		return
+		return released
 	}
 	now := b.clock.Now()
 	for _, r := range rs[:n] {
@@ -31,12 +42,17 @@ func (b *Book) Passed(pass Pass) {
 		case pass.seq < r.since: // sent before the flood: says nothing about it
 		case r.kind == SlowMode && r.waiting > 0:
 		case r.inferred || r.left(now) <= 0:
+			b.journal.ended(r, now)
 			delete(b.records, r.key)
 			b.wake(r.key)
+			if r.waiting > 0 && r.scope > released.Scope {
+				released = Released{Scope: r.scope, Calls: r.waiting}
+			}
 		}
 	}
 	b.leave(pass)
 	b.sweep(now)
+	return released
 }
 
 // Left notes that the call ended without an answer: it was cancelled, its
@@ -81,12 +97,10 @@ func (b *Book) Flooded(pass Pass, n Notice) Record {
 
 	now := b.clock.Now()
 	b.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, until: now.Add(n.Wait)}
+	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, vague: n.Unnumbered}
 	targets := b.reach(f)
-	if n.Unnumbered {
-		f.streak = b.streak(targets, pass.seq)
-		f.until = now.Add(MinWait << (f.streak - 1))
-	}
+	f.repeats = b.repeats(targets, pass, n)
+	f.until = now.Add(n.hold(f.repeats))
 	var pub Record
 	for _, t := range targets {
 		pub = b.note(f, t) // the last is the widest
@@ -99,29 +113,47 @@ func (b *Book) Flooded(pass Pass, n Notice) Record {
 
 // arrival is a flood that has just come.
 type arrival struct {
-	call   Call
-	kind   Kind
-	now    time.Time
-	until  time.Time
-	seq    uint64
-	streak int
+	call    Call
+	kind    Kind
+	now     time.Time
+	until   time.Time
+	seq     uint64
+	repeats int
+	vague   bool // without a number
 }
 
-// streak is the number of floods without a number in a row, this one included. A
-// call that was sent before the latest of them is not one more: thirty file parts
-// flooded together are one flood.
-func (b *Book) streak(targets []target, sent uint64) int {
-	streak := 1
+// repeats is how often in a row the flood was met again, this time included. It was if
+// the call went first after the deadline; for want of a number, any call that was sent
+// after the flood will do. Calls that were on the wire are not one time more: thirty
+// file parts flooded together are one flood.
+func (b *Book) repeats(targets []target, pass Pass, n Notice) int {
+	if !n.Unnumbered && (n.Kind == SlowMode || n.Kind == PremiumWait) {
+		return 0
+	}
+	repeats := 0
 	for _, t := range targets {
 		if r := b.records[t.key]; r != nil {
-			s := r.streak
-			if sent >= r.since {
-				s++
+			x := r.repeats
+			if pass.probe != 0 && pass.probe == r.probe || n.Unnumbered && pass.seq >= r.since {
+				x++
 			}
-			streak = max(streak, s)
+			repeats = max(repeats, x)
 		}
 	}
-	return min(streak, maxStreak)
+	return min(repeats, maxCount)
+}
+
+// hold is how long the flood lasts as the book has it. A wait that proved too short is
+// lengthened by more each time, but never more than doubled; one without a number has
+// nothing but this.
+func (n Notice) hold(repeats int) time.Duration {
+	if n.Unnumbered {
+		return MinWait << min(repeats, maxDoublings)
+	}
+	if repeats == 0 {
+		return n.Wait
+	}
+	return n.Wait + min(n.Wait, MinWait<<min(repeats-1, maxDoublings))
 }
 
 // note brings one record up to date with the flood.
@@ -134,8 +166,11 @@ func (b *Book) note(f arrival, t target) Record {
 	if t.widens {
 		r.hits, r.why = t.hits, t.why
 	}
-	r.hits++
-	r.streak = f.streak
+	if !t.inferred {
+		r.why = ""
+	}
+	r.hits = min(r.hits+1, maxCount)
+	r.repeats, r.vague = f.repeats, f.vague
 	r.inferred = t.inferred
 	r.probe = 0
 
@@ -146,10 +181,11 @@ func (b *Book) note(f arrival, t target) Record {
 	news := until.Sub(r.until) >= MinWait
 	if until.After(r.until) {
 		r.until, r.wait, r.since = until, until.Sub(f.now), f.seq
-		r.kind, r.owner = f.kind, f.call
+		r.kind, r.owner, r.restored = f.kind, f.call, false
 		if t.widens {
 			r.since = t.since
 		}
+		b.journal.set(r.key)
 	}
 	b.wake(r.key)
 

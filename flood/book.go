@@ -1,10 +1,7 @@
 package flood
 
 import (
-	"cmp"
 	"container/list"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +14,8 @@ type Options struct {
 	// Clock is the source of time, clock.System when nil. Deadlines of contexts
 	// are on the system's clock all the same.
 	Clock clock.Clock
+	// Journal keeps what changes for [Book.Changes]. Without it Changes is empty.
+	Journal bool
 }
 
 // Book remembers the floods of one account: what is not to be sent, and until
@@ -50,6 +49,7 @@ type Book struct {
 	through map[key]uint64 // by method and by account: the latest seq at which a call was sent that came through
 	waiters *list.List     // of *waiter, in the order of arrival
 	probes  uint64         // passes that went first so far; names them
+	journal *journal       // nil: not kept
 }
 
 // NewBook returns an empty book.
@@ -57,12 +57,16 @@ func NewBook(opts Options) *Book {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
-	return &Book{
+	b := &Book{
 		clock:   opts.Clock,
 		records: map[key]*record{},
 		through: map[key]uint64{},
 		waiters: list.New(),
 	}
+	if opts.Journal {
+		b.journal = &journal{entries: map[key]Record{}}
+	}
+	return b
 }
 
 // Snapshot returns a copy of the floods that stand, sorted by DC, method, chat
@@ -78,13 +82,7 @@ func (b *Book) Snapshot() []Record {
 			out = append(out, r.public())
 		}
 	}
-	slices.SortFunc(out, func(x, y Record) int {
-		return cmp.Or(
-			cmp.Compare(x.DC, y.DC), cmp.Compare(x.Method, y.Method), cmp.Compare(x.Chat, y.Chat),
-			cmp.Compare(x.Scope, y.Scope), cmp.Compare(x.Kind, y.Kind), x.Until.Compare(y.Until),
-			strings.Compare(x.Why, y.Why),
-		)
-	})
+	sortRecords(out)
 	return out
 }
 
@@ -98,20 +96,26 @@ func (b *Book) Clear(match func(Record) bool) int {
 	defer b.mu.Unlock()
 	now := b.clock.Now()
 	n := 0
-	for k, r := range b.records {
+	for _, r := range b.records {
 		if !r.stands(now) || match != nil && !match(r.public()) {
 			continue
 		}
 		n++
-		if r.probe == 0 && r.waiting == 0 {
-			delete(b.records, k)
-			continue
-		}
-		r.until, r.wait, r.streak = now, 0, 0
-		b.wake(k)
+		b.end(r, now)
 	}
 	b.sweep(now)
 	return n
+}
+
+// end forgets the record, or its deadline where calls wait: one of them goes first.
+func (b *Book) end(r *record, now time.Time) {
+	b.journal.ended(r, now)
+	if r.probe == 0 && r.waiting == 0 {
+		delete(b.records, r.key)
+		return
+	}
+	r.until, r.wait, r.repeats, r.vague = now, 0, 0, false
+	b.wake(r.key)
 }
 
 // AccountUntil returns when the account-wide flood of a data centre ends, for the
@@ -174,6 +178,7 @@ func (b *Book) sweep(now time.Time) {
 		// that the old numbers could speak of.
 		clear(b.through)
 	}
+	b.journal.sweep(b.records, now)
 	b.size.Store(int64(len(b.records)))
 	b.sweepAt = now.Add(time.Second)
 }

@@ -2,25 +2,33 @@ package flood
 
 import "time"
 
-// Record is a flood as it stands.
+// Record is a flood as it stands. As JSON it outlives the process, see
+// [Book.Restore].
 type Record struct {
-	DC     int
-	Method string // empty when Scope is Account
-	Chat   int64  // 0 unless Scope is Chat
-	Reads  bool   // which half of the account, when Scope is Account
-	Kind   Kind   // of the flood that set Until
-	Scope  Scope
-	Until  time.Time
-	Hits   int    // floods so far, those included that changed nothing
-	Why    string // what led to a scope wider than the flood's own; else empty
-	// Waiting is the number of calls held back by the record.
-	Waiting int
+	DC     int       `json:"dc,omitempty"`
+	Method string    `json:"method,omitempty"` // empty when Scope is Account
+	Chat   int64     `json:"chat,omitempty"`   // 0 unless Scope is Chat
+	Reads  bool      `json:"reads,omitempty"`  // which half of the account, when Scope is Account
+	Kind   Kind      `json:"kind"`             // of the flood that set Until
+	Scope  Scope     `json:"scope"`
+	Until  time.Time `json:"until,omitzero"` // zero where [Book.Changes] tells of one that ended early
+	// Wait is Until reckoned from the flood that set it: what is left is never more,
+	// whatever becomes of the clock.
+	Wait time.Duration `json:"wait_ns,omitempty"`
+	Hits int           `json:"hits,omitempty"` // floods so far, those included that changed nothing
+	// Repeats says how often in a row the flood was met again right after its deadline,
+	// see the package's page. Each makes the next hold longer.
+	Repeats int    `json:"repeats,omitempty"`
+	Why     string `json:"why,omitempty"` // what led to a scope wider than the flood's own; else empty
+	// Waiting is the number of calls held back by the record, in this process.
+	Waiting int `json:"waiting,omitempty"`
 
 	// Widened and News are set by [Book.Flooded] only. Widened: this flood made
 	// the scope wider than it was. News: the flood is new, wider, or lasts at
 	// least a second longer than was known. What is no news need not be logged:
 	// file parts are flooded by the dozen.
-	Widened, News bool
+	Widened bool `json:"-"`
+	News    bool `json:"-"`
 }
 
 // record is the state behind a Record. The mutex of the book guards it.
@@ -32,9 +40,11 @@ type record struct {
 	wait     time.Duration // until, reckoned from the flood that set it
 	since    uint64        // number of the flood that set until; where two made the scope wider, of the earlier
 	inferred bool          // the scope was widened, by evidence that a call let through can still refute
+	restored bool          // the deadline was not met here but told by Restore: it is no evidence
 	why      string
 	hits     int
-	streak   int    // floods in a row that carried no number
+	repeats  int    // floods in a row that calls met again
+	vague    bool   // the last flood carried no number
 	probe    uint64 // the pass that goes first, 0: none
 	waiting  int    // calls blocked in Enter that the record covers
 }
@@ -61,7 +71,7 @@ func (r *record) stands(now time.Time) bool {
 // number is remembered for its length again, to grow when it comes back.
 func (r *record) dead(now time.Time) bool {
 	linger := time.Duration(0)
-	if r.streak > 0 {
+	if r.vague {
 		linger = r.wait
 	}
 	return r.left(now) <= -linger && !r.stands(now)
@@ -69,8 +79,8 @@ func (r *record) dead(now time.Time) bool {
 
 func (r *record) public() Record {
 	pub := Record{
-		DC: r.dc, Kind: r.kind, Scope: r.scope, Until: r.until,
-		Hits: r.hits, Why: r.why, Waiting: r.waiting,
+		DC: r.dc, Kind: r.kind, Scope: r.scope, Until: r.until, Wait: r.wait,
+		Hits: r.hits, Repeats: r.repeats, Why: r.why, Waiting: r.waiting,
 	}
 	switch r.scope {
 	case Chat:

@@ -60,9 +60,10 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 
 // testifies reports whether the record, together with the flood, speaks for the
 // scope k: the same method in another chat, or another method of the same half of
-// the account, as long as the deadline stands.
+// the account, as long as the deadline stands. What [Book.Restore] told speaks for
+// nothing: nobody here knows what came through since.
 func (r *record) testifies(f arrival, k key) bool {
-	if r.fixed || r.dc != k.dc || r.left(f.now) <= 0 {
+	if r.fixed || r.restored || r.dc != k.dc || r.left(f.now) <= 0 {
 		return false
 	}
 	if k.scope == Method {

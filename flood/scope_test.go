@@ -150,7 +150,7 @@ func TestAnAccountFloodedAgainByTheCallThatGoesFirst(t *testing.T) {
 		require.False(t, r.Widened)
 		require.True(t, r.News)
 
-		time.Sleep(30 * time.Second)
+		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		require.Len(t, gone, 1)
 		b.Passed(<-gone)

@@ -1,0 +1,98 @@
+package flood
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// journal keeps what changed since the last look. A nil journal keeps nothing. The
+// mutex of the book guards it, but for pending.
+type journal struct {
+	// entries has the zero Record for a flood that is to be looked up, and for one that
+	// ended early the Record as it was.
+	entries map[key]Record
+	pending atomic.Int64 // len(entries)
+}
+
+// set notes that the flood is new, wider or longer.
+func (j *journal) set(k key) {
+	if j != nil {
+		j.entries[k] = Record{}
+		j.pending.Store(int64(len(j.entries)))
+	}
+}
+
+// ended notes that the flood is about to be forgotten. If its deadline is over, nobody
+// has to be told.
+func (j *journal) ended(r *record, now time.Time) {
+	if j != nil && r.left(now) > 0 {
+		j.entries[r.key] = r.public()
+		j.pending.Store(int64(len(j.entries)))
+	}
+}
+
+// told notes that a store knows the flood as it stands.
+func (j *journal) told(k key) {
+	if j != nil {
+		delete(j.entries, k)
+		j.pending.Store(int64(len(j.entries)))
+	}
+}
+
+// sweep drops what has run out, which bounds the journal as it does the book.
+func (j *journal) sweep(records map[key]*record, now time.Time) {
+	if j == nil || len(j.entries) == 0 {
+		return
+	}
+	for k, gone := range j.entries {
+		if gone.Scope == 0 && records[k] == nil || gone.Scope != 0 && !gone.Until.After(now) {
+			delete(j.entries, k)
+		}
+	}
+	j.pending.Store(int64(len(j.entries)))
+}
+
+// Changes returns the floods that began, grew wider or longer, or ended before their
+// deadline since the last call, each once and as it stands now, sorted as in
+// [Book.Snapshot]. One that ended early has neither Until nor Wait: a store is to forget
+// its [Record.Key], and other processes learn of it by [Book.Restore]. What merely ran
+// out is not told, and neither is what Restore brought.
+//
+// It is empty without [Options.Journal]. It does not block, and costs an atomic load when
+// nothing changed. Several readers share the changes.
+func (b *Book) Changes() []Record {
+	if b.journal == nil || b.journal.pending.Load() == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	var out []Record
+	for k, gone := range b.journal.entries {
+		if r := b.records[k]; r != nil && r.left(now) > 0 {
+			pub := r.public()
+			pub.Waiting = 0
+			out = append(out, pub)
+		} else if gone.Scope != 0 {
+			gone.Until, gone.Wait, gone.Waiting = time.Time{}, 0, 0
+			out = append(out, gone)
+		}
+	}
+	clear(b.journal.entries)
+	b.journal.pending.Store(0)
+	sortRecords(out)
+	return out
+}
+
+func sortRecords(records []Record) {
+	slices.SortFunc(records, func(x, y Record) int {
+		return cmp.Or(
+			cmp.Compare(x.DC, y.DC), cmp.Compare(x.Method, y.Method), cmp.Compare(x.Chat, y.Chat),
+			cmp.Compare(x.Scope, y.Scope), cmp.Compare(x.Kind, y.Kind), x.Until.Compare(y.Until),
+			strings.Compare(x.Why, y.Why),
+		)
+	})
+}
