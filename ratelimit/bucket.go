@@ -78,6 +78,8 @@ func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) 
 	switch how {
 	case Reset:
 		had = full
+	case Empty:
+		had = 0
 	case Proportional:
 		had = scale(had, full, oldFull, full)
 	case Additive:
