@@ -15,6 +15,12 @@ func (s *Store) Kept() (n int) {
 	return n
 }
 
+// Unsafe leaves out fsync, for tests of what is decided.
+func (o Options) Unsafe() Options {
+	o.unsafe = true
+	return o
+}
+
 // FailOpen makes Open fail as the system would.
 func (o Options) FailOpen(err error) Options {
 	o.openFile = func(path string, _ int, _ os.FileMode) (*os.File, error) {

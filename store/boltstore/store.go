@@ -24,8 +24,9 @@ type Options struct {
 	// that is being replaced does. 1 s unless set.
 	LockTimeout time.Duration
 
-	// openFile is os.OpenFile, but for tests.
+	// For tests: openFile is in place of os.OpenFile, and unsafe leaves out fsync.
 	openFile func(string, int, os.FileMode) (*os.File, error)
+	unsafe   bool
 }
 
 // Store is an open file. It is a [keyed.Store] and a [store.Memory], and safe for
@@ -108,6 +109,7 @@ func (s *Store) open(o Options) error {
 			Timeout:      o.LockTimeout,
 			FreelistType: bolt.FreelistMapType,
 			NoStatistics: true,
+			NoSync:       o.unsafe,
 			OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
 				f, err := o.openFile(path, flag, mode)
 				s.file = f

@@ -58,7 +58,7 @@ func (f *file) reopen(t *testing.T) *boltstore.Store {
 	if f.open != nil {
 		require.NoError(t, f.open.Close())
 	}
-	s, err := boltstore.Open(f.path, boltstore.Options{Clock: f.wall})
+	s, err := boltstore.Open(f.path, boltstore.Options{Clock: f.wall}.Unsafe())
 	require.NoError(t, err)
 	f.open = s
 	return s
