@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -32,4 +33,32 @@ type Fact struct {
 	// Until is when the fact expires, on the wall clock. It has to be given, unless
 	// the value is nil.
 	Until time.Time
+}
+
+// What a fact may be.
+const (
+	MaxFactKey   = 512
+	MaxFactValue = 64 << 10
+)
+
+// Validate returns an [*ArgumentError] for a fact that no store takes. One that has
+// expired already is taken: it forgets an older one.
+func (f Fact) Validate() error {
+	switch {
+	case f.Key == "":
+		return &ArgumentError{Field: "fact.key", Value: "empty", Want: fmt.Sprintf("1 to %d bytes", MaxFactKey)}
+	case len(f.Key) > MaxFactKey:
+		return &ArgumentError{
+			Field: "fact.key", Value: fmt.Sprintf("%d bytes", len(f.Key)),
+			Want: fmt.Sprintf("1 to %d bytes", MaxFactKey),
+		}
+	case len(f.Value) > MaxFactValue:
+		return &ArgumentError{
+			Field: "fact.value", Value: fmt.Sprintf("%d bytes", len(f.Value)),
+			Want: fmt.Sprintf("at most %d bytes", MaxFactValue),
+		}
+	case f.Value != nil && f.Until.IsZero():
+		return &ArgumentError{Field: "fact.until", Value: "missing", Want: "the time when the fact expires"}
+	}
+	return nil
 }

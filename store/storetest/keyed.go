@@ -1,0 +1,60 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirtg/weir/keyed"
+)
+
+// Clock is the clock that a store under test goes by.
+type Clock struct {
+	// Now is the time of the next decision, if it is made at once.
+	Now func() time.Time
+	// Advance lets time pass: whole microseconds.
+	Advance func(time.Duration)
+	// SetBack sets the clock back, as its owner would. Nil leaves out what needs it.
+	SetBack func(time.Duration)
+}
+
+// KeyedHarness is a keyed store under test, which is empty.
+type KeyedHarness struct {
+	Clock
+	Store keyed.Store
+	// Other is another process's store of the same data. Nil if there can be none.
+	Other keyed.Store
+	// Reopen closes Store and opens its data anew, if that is to outlive it.
+	Reopen func() keyed.Store
+	// Kept counts the keys for which the store uses room. Nil if it cannot be told.
+	Kept func() int
+}
+
+// Keyed tests a store. It calls start for each test, which closes what it has opened
+// with t.Cleanup.
+func Keyed(t *testing.T, start func(t *testing.T) KeyedHarness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, KeyedHarness)
+	}{
+		{"ThreeADay", threeADay},
+		{"AlignedEndsAtMidnight", alignedEndsAtMidnight},
+		{"FirstHitEndsAPeriodAfterTheFirst", firstHit},
+		{"BucketRefillsEvenly", bucketRefills},
+		{"PeekRecordsNothing", peekRecordsNothing},
+		{"CostIsAllOrNone", costIsAllOrNone},
+		{"ResetForgetsAllKinds", resetForgets},
+		{"KindsAreApart", kindsAreApart},
+		{"AChangedLimitKeepsWhatCounts", changedLimit},
+		{"LargestWindow", largestWindow},
+		{"KeysDoNotMeet", keysDoNotMeet},
+		{"TheLastSlotIsTakenOnce", lastSlotOnce},
+		{"DecidesAsTheModelDoes", decidesAsTheModel},
+		{"IdleKeysAreForgotten", idleForgotten},
+		{"ClockSetBackLocksNothing", clockSetBack},
+		{"OutlivesItsProcess", outlives},
+		{"ADoneContextChargesNothing", doneContext},
+		{"AClosedStoreFails", closedFails},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, start(t)) })
+	}
+}
