@@ -1,0 +1,2 @@
+// Package redisstore keeps an account on Redis.
+package redisstore

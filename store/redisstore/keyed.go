@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/weirtg/weir/keyed"
+)
+
+// Decide implements keyed.Store. Times are those of the server, whose clock is kept from
+// going back.
+func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, error) {
+	record := 0
+	if r.Record {
+		record = 1
+	}
+	const doing = "decide"
+	answer, err := s.run(ctx, doing, s.scripts.decide,
+		[]string{s.clockKey(), s.stateKey(r.Window.Kind, r.Key)},
+		r.Window.Kind.String(), r.Window.Limit, r.Window.Period.Microseconds(), r.Cost, record)
+	if err != nil {
+		return keyed.Result{}, err
+	}
+	got, err := s.numbers(doing, answer, 3)
+	if err != nil {
+		return keyed.Result{}, err
+	}
+	return keyed.Result{
+		Limited:    got[0] > 0,
+		RetryAfter: time.Duration(got[0]) * time.Microsecond,
+		Remaining:  int(got[1]),
+		ResetAt:    time.UnixMicro(got[2]),
+	}, nil
+}
+
+// Reset implements keyed.Store.
+func (s *Store) Reset(ctx context.Context, key string) error {
+	var keys []string
+	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
+		keys = append(keys, s.stateKey(kind, key))
+	}
+	_, err := s.run(ctx, "reset", s.scripts.reset, keys)
+	return err
+}
+
+func (s *Store) clockKey() string { return s.prefix + "clock" }
+
+func (s *Store) stateKey(kind keyed.Kind, key string) string {
+	return s.prefix + "key:" + strconv.Itoa(int(kind)) + ":" + key
+}

@@ -1,0 +1,15 @@
+-- Returns the facts that have not expired: key, fact, key, fact …
+--
+-- KEYS  facts
+
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+
+local all, found = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #all, 2 do
+  if tonumber(string.match(all[i + 1], '^%d+')) > now then
+    found[#found + 1] = all[i]
+    found[#found + 1] = all[i + 1]
+  end
+end
+return found

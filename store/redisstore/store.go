@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
+)
+
+// Store is what the processes of one account share on a Redis server. It is safe for
+// concurrent use, and starts no goroutines. Get one from [New] or [Open].
+//
+// Each of its calls is one message to the server and its answer, and ends after the
+// Timeout at the latest, when ctx is done or not. Its error is that of ctx if it is
+// done; else it matches store.ErrUnavailable or, for arguments that cannot be used, is
+// a [*store.ArgumentError].
+type Store struct {
+	client  redis.UniversalClient
+	own     bool // the client is closed with the store
+	prefix  string
+	timeout time.Duration
+	process string // tells this store from those of other processes
+	scripts scripts
+	start   time.Time
+
+	life context.Context // done when the store is closed
+	end  context.CancelFunc
+
+	lag    atomic.Int64 // of late, the longest that an answer took
+	failed atomic.Int64 // when the server was last unavailable, since start; 0 if never
+	taken  history
+}
+
+var (
+	_ keyed.Store      = (*Store)(nil)
+	_ store.Memory     = (*Store)(nil)
+	_ ratelimit.Shared = (*Store)(nil)
+)
+
+var errClosed = errors.New("the store was closed")
+
+// Close ends what is watched, and the connection if [Open] made it. Calls that come
+// later fail.
+func (s *Store) Close() error {
+	s.end()
+	if !s.own {
+		return nil
+	}
+	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("redis store: close: %w", err)
+	}
+	return nil
+}
+
+type scripts struct{ decide, reset, take, giveBack, save, load *redis.Script }
+
+var (
+	//go:embed lua/clock.lua
+	clockLua string
+	//go:embed lua/hits.lua
+	hitsLua string
+	//go:embed lua/gate.lua
+	gateLua string
+	//go:embed lua/decide.lua
+	decideLua string
+	//go:embed lua/take.lua
+	takeLua string
+	//go:embed lua/giveback.lua
+	giveBackLua string
+	//go:embed lua/save.lua
+	saveLua string
+	//go:embed lua/load.lua
+	loadLua string
+)
+
+// newScripts puts the scripts together. Tests replace the server's clock in them.
+func newScripts(in *strings.Replacer) scripts {
+	script := func(parts ...string) *redis.Script {
+		return redis.NewScript(in.Replace(strings.Join(parts, "")))
+	}
+	return scripts{
+		decide:   script(clockLua, hitsLua, decideLua),
+		reset:    script(`return redis.call('DEL', unpack(KEYS))`),
+		take:     script(clockLua, hitsLua, gateLua, takeLua),
+		giveBack: script(clockLua, hitsLua, gateLua, giveBackLua),
+		save:     script(saveLua),
+		load:     script(loadLua),
+	}
+}
+
+// run runs a script on the server. A script that the server does not know, because it
+// was restarted, is sent whole.
+func (s *Store) run(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) (any, error) {
+	if err := s.ready(ctx, doing); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	began := time.Now()
+	answer, err := script.Run(bounded, s.client, keys, args...).Result()
+	if err != nil {
+		s.failed.Store(int64(time.Since(s.start)))
+		return nil, s.unavailable(ctx, doing, err)
+	}
+	took := int64(time.Since(began))
+	for old := s.lag.Load(); !s.lag.CompareAndSwap(old, max(took, old-old/16)); old = s.lag.Load() {
+	}
+	return answer, nil
+}
+
+func (s *Store) ready(ctx context.Context, doing string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("redis store: %s: %w", doing, err)
+	}
+	if s.life.Err() != nil {
+		return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, errClosed)
+	}
+	return nil
+}
+
+// unavailable tells a call that the caller has ended from one that the server has let
+// down.
+func (s *Store) unavailable(ctx context.Context, doing string, err error) error {
+	if done := ctx.Err(); done != nil {
+		return fmt.Errorf("redis store: %s: %w", doing, done)
+	}
+	return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, err)
+}
+
+// numbers is a script's answer as n whole numbers.
+func (s *Store) numbers(doing string, answer any, n int) ([]int64, error) {
+	list, _ := answer.([]any)
+	got := make([]int64, 0, len(list))
+	for _, v := range list {
+		if i, ok := v.(int64); ok {
+			got = append(got, i)
+		}
+	}
+	if len(got) != n {
+		return nil, fmt.Errorf("redis store: %s: %w: %d numbers in the answer: want %d", doing, store.ErrUnavailable, len(got), n)
+	}
+	return got, nil
+}

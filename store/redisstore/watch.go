@@ -1,0 +1,82 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirtg/weir/store"
+)
+
+const (
+	silence = time.Second            // after so long, the server is asked whether it is there
+	pause   = 250 * time.Millisecond // between two attempts to connect
+)
+
+// Watch implements store.Memory. It outlasts lost connections: it returns only when ctx
+// is done or the store is closed. What this store saves itself is delivered too, in its
+// place among what others save, so that the last word on a fact is what the server
+// keeps. What others forget while the connection is lost is not heard of.
+func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
+	const doing = "watch facts"
+	if err := s.ready(ctx, doing); err != nil {
+		return err
+	}
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	for {
+		s.follow(following, f)
+		select {
+		case <-following.Done():
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("redis store: %s: %w", doing, err)
+			}
+			return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, errClosed)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follow subscribes, tells all facts and then what is saved, until the connection is
+// lost or ctx is done.
+func (s *Store) follow(ctx context.Context, f func(store.Fact)) {
+	sub := s.client.Subscribe(ctx, s.newsChannel())
+	defer sub.Close()
+	defer context.AfterFunc(ctx, func() { sub.Close() })() // ends a read
+	for asked := false; ; {
+		heard, err := sub.ReceiveTimeout(ctx, silence)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
+			asked = true
+			err = sub.Ping(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return
+		}
+		asked = false
+
+		var facts []store.Fact
+		switch heard := heard.(type) {
+		case *redis.Subscription: // by now, nothing that is saved can be missed
+			facts, err = s.Load(ctx)
+		case *redis.Message:
+			facts, err = readNews(heard.Payload)
+		}
+		if err != nil {
+			return
+		}
+		for _, fact := range facts {
+			if ctx.Err() != nil {
+				return
+			}
+			f(fact)
+		}
+	}
+}
