@@ -3,11 +3,7 @@ package localdc
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/gotd/td/tg"
 	"github.com/gotd/td/tgerr"
@@ -172,24 +168,6 @@ func (c *Chat) InputChannel() *tg.InputChannel {
 // InputUser is the user as the methods of users.* name it.
 func (u *User) InputUser() *tg.InputUser {
 	return &tg.InputUser{UserID: u.id, AccessHash: u.hash}
-}
-
-// SetSlowMode lets one message in each d through to the chat, 0 for no slow
-// mode. Only supergroups have one, and d is 0, 5, 10, 30, 60, 300, 900 or 3600
-// seconds; anything else is an error. Unlike Telegram, it holds for the bot too,
-// though it administers the group: that is what it is for here.
-func (c *Chat) SetSlowMode(d time.Duration) error {
-	if c.kind != kindGroup {
-		return errors.New("localdc: slow mode is for supergroups: see AddGroup")
-	}
-	if !slices.Contains([]time.Duration{0, 5, 10, 30, 60, 300, 900, 3600}, d/time.Second) || d%time.Second != 0 {
-		return fmt.Errorf("localdc: slow mode is %v: want 0, 5, 10, 30, 60, 300, 900 or 3600 s", d)
-	}
-	c.cloud.mu.Lock()
-	defer c.cloud.mu.Unlock()
-	c.cloud.judge.slow[c.MarkedID()] = d
-	c.cloud.judge.retune(c.cloud.elapsed(c.cloud.opts.Clock.Now()))
-	return nil
 }
 
 func (c *Chat) peer() tg.PeerClass {
