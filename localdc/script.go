@@ -101,7 +101,7 @@ func (c *Cloud) Fail(s Scope, code int, message string, times int) (stop func(),
 		return nil, err
 	}
 	if times < 1 {
-		return nil, fmt.Errorf("localdc: times of failing %v is %d: want at least 1", s, times)
+		return nil, fmt.Errorf("localdc: Fail of %v: times is %d: want at least 1", s, times)
 	}
 	f := &failure{Scope: s, err: &tgerr.Error{Code: code, Message: message}, left: times}
 	c.mu.Lock()
