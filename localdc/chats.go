@@ -33,6 +33,7 @@ const (
 type Chat struct {
 	cloud *Cloud
 	kind  chatKind
+	bot   bool
 	id    int64
 	hash  int64
 	title string
@@ -59,9 +60,9 @@ type chats struct {
 	commands []tg.BotCommand
 }
 
-func newChats(selfID int64) chats {
+func newChats(selfID int64, bot bool) chats {
 	return chats{
-		self:   &Chat{kind: kindSelf, id: selfID, hash: randomInt64(), title: "Local bot", name: "local_bot"},
+		self:   &Chat{kind: kindSelf, bot: bot, id: selfID, hash: randomInt64(), title: "Local bot", name: "local_bot"},
 		byID:   map[int64]*Chat{},
 		byName: map[string]*Chat{},
 		next: map[chatKind]int64{
@@ -197,7 +198,7 @@ func mark(p tg.PeerClass) int64 {
 // tg is a user as the bot sees it.
 func (c *Chat) tg() *tg.User {
 	return &tg.User{
-		Self: c.kind == kindSelf, Bot: c.kind == kindSelf,
+		Self: c.kind == kindSelf, Bot: c.bot,
 		ID: c.id, AccessHash: c.hash, FirstName: c.title, Username: c.name,
 	}
 }

@@ -51,6 +51,9 @@ type Options struct {
 	// BotToken is the token to accept: the bot's id, a colon, a secret.
 	// Default: DemoBotToken.
 	BotToken string
+	// Person makes the account a person's as far as the client is told: its user
+	// is no bot. Everything else is the same, the login with BotToken too.
+	Person bool
 	// Clock is what limits, dates and delays are reckoned on. The limits are as
 	// exact with a virtual clock as with the real one. Default: clock.System.
 	Clock clock.Clock
@@ -189,7 +192,7 @@ func New(opts Options) (*Cloud, error) {
 		record:  newRecord(),
 		script:  newScript(),
 		auth:    newAuth(),
-		chats:   newChats(id),
+		chats:   newChats(id, !opts.Person),
 		common:  newBox(),
 		files:   newFiles(),
 		sent:    map[int64]struct{}{},
@@ -293,8 +296,10 @@ func (c *Cloud) dcOptions() []tg.DCOption {
 
 // SetLimits replaces the limits, for all calls that arrive from now on. Tokens
 // and windows are carried over: no change grants a fresh burst, and a flood that
-// stands goes on standing unless its limit is gone. A limit that was not there
-// before counts from now. Bad limits are an error and change nothing.
+// stands keeps its deadline unless its limit is gone. A limit that was not there
+// before counts from now. Limits that chats have of their own ([Chat.SetLimit]) and
+// floods of [Cloud.Flood] stay as they are. Bad limits are an error and change
+// nothing.
 func (c *Cloud) SetLimits(l Limits) error {
 	if err := l.validate(c.schema.function); err != nil {
 		return err

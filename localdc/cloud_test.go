@@ -126,6 +126,17 @@ func TestBotLogsIn(t *testing.T) {
 	})
 }
 
+func TestAccountOfAPerson(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, localdc.Options{Person: true})
+	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
+		self, err := client.Self(ctx)
+		require.NoError(t, err)
+		require.False(t, self.Bot)
+		require.NoError(t, send(ctx, client, cloud.AddUser("alice").Chat, "hi", 1))
+	})
+}
+
 func TestLoginAtAnotherDataCentreMigratesHome(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, localdc.Options{DCs: []int{2, 4}, Home: 2})

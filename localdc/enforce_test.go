@@ -10,7 +10,9 @@ import (
 	"github.com/gotd/td/telegram/message"
 	"github.com/gotd/td/telegram/message/unpack"
 	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirtg/weir/localdc"
 )
@@ -187,5 +189,36 @@ func TestLimitsAreEnforced(t *testing.T) {
 			requireRPC(t, send(ctx, client, dora.Chat, "", 1_000_000), 400, "MESSAGE_EMPTY")
 			require.NoError(t, say(dora.Chat))
 		})
+	})
+}
+
+func TestLimitsChangeUnderLoad(t *testing.T) {
+	t.Parallel()
+	now := neo.NewTime(time.Unix(1_700_000_000, 0))
+	cloud := newCloud(t, localdc.Options{Clock: now})
+	chats := []*localdc.User{cloud.AddUser("ann"), cloud.AddUser("bob"), cloud.AddUser("carl"), cloud.AddUser("dora")}
+	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
+		const burst, calls = 20, 100
+		limits := func(perSecond float64) localdc.Limits {
+			return localdc.Limits{Account: localdc.Rate{PerSecond: perSecond, Burst: burst}, Lengthen: -1}
+		}
+		require.NoError(t, cloud.SetLimits(limits(1)))
+		var g errgroup.Group
+		for i, chat := range chats {
+			g.Go(func() error {
+				for k := range calls {
+					if err := send(ctx, client, chat.Chat, "hi", int64(i*calls+k)); err != nil && !tgerr.Is(err, "FLOOD_WAIT") {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		for k := range 200 {
+			require.NoError(t, cloud.SetLimits(limits(float64(1+k%2))))
+			require.NoError(t, chats[0].SetLimit(localdc.Rate{PerSecond: 1, Burst: 1000 + k%2}))
+		}
+		require.NoError(t, g.Wait())
+		require.Equal(t, burst, cloud.Record().Total.Messages, "time stands still, and no change grants a token")
 	})
 }
