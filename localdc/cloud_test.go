@@ -47,7 +47,7 @@ func newCloud(t *testing.T, opts localdc.Options) *localdc.Cloud {
 // connect runs f with a client, not logged in.
 func connect(t *testing.T, cloud *localdc.Cloud, change func(*telegram.Options), f func(context.Context, *telegram.Client)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	opts := cloud.ClientOptions()
 	if change != nil {
