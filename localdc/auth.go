@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"slices"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
@@ -33,6 +34,12 @@ func errUnregistered() error { return tgerr.New(401, "AUTH_KEY_UNREGISTERED") }
 
 // admissible tells whether the key of a call may make it here.
 func (c *Cloud) admissible(call *call, m method, known bool) error {
+	switch {
+	case call.dc.cdn && !m.cdn:
+		return tgerr.New(400, "CDN_METHOD_INVALID")
+	case m.cdn && !call.dc.cdn:
+		return tgerr.New(400, "METHOD_INVALID")
+	}
 	if known && m.open {
 		return nil
 	}
@@ -93,11 +100,4 @@ func (c *call) logOut(*tg.AuthLogOutRequest) (bin.Encoder, error) {
 	return &tg.AuthLoggedOut{}, nil
 }
 
-func (c *Cloud) has(dc int) bool {
-	for _, d := range c.dcs {
-		if d.id == dc {
-			return true
-		}
-	}
-	return false
-}
+func (c *Cloud) has(dc int) bool { return slices.Contains(c.opts.DCs, dc) }

@@ -3,11 +3,7 @@ package localdc
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/gotd/td/tg"
 	"github.com/gotd/td/tgerr"
@@ -37,6 +33,7 @@ const (
 type Chat struct {
 	cloud *Cloud
 	kind  chatKind
+	bot   bool
 	id    int64
 	hash  int64
 	title string
@@ -63,9 +60,9 @@ type chats struct {
 	commands []tg.BotCommand
 }
 
-func newChats(selfID int64) chats {
+func newChats(selfID int64, bot bool) chats {
 	return chats{
-		self:   &Chat{kind: kindSelf, id: selfID, hash: randomInt64(), title: "Local bot", name: "local_bot"},
+		self:   &Chat{kind: kindSelf, bot: bot, id: selfID, hash: randomInt64(), title: "Local bot", name: "local_bot"},
 		byID:   map[int64]*Chat{},
 		byName: map[string]*Chat{},
 		next: map[chatKind]int64{
@@ -174,24 +171,6 @@ func (u *User) InputUser() *tg.InputUser {
 	return &tg.InputUser{UserID: u.id, AccessHash: u.hash}
 }
 
-// SetSlowMode lets one message in each d through to the chat, 0 for no slow
-// mode. Only supergroups have one, and d is 0, 5, 10, 30, 60, 300, 900 or 3600
-// seconds; anything else is an error. Unlike Telegram, it holds for the bot too,
-// though it administers the group: that is what it is for here.
-func (c *Chat) SetSlowMode(d time.Duration) error {
-	if c.kind != kindGroup {
-		return errors.New("localdc: slow mode is for supergroups: see AddGroup")
-	}
-	if !slices.Contains([]time.Duration{0, 5, 10, 30, 60, 300, 900, 3600}, d/time.Second) || d%time.Second != 0 {
-		return fmt.Errorf("localdc: slow mode is %v: want 0, 5, 10, 30, 60, 300, 900 or 3600 s", d)
-	}
-	c.cloud.mu.Lock()
-	defer c.cloud.mu.Unlock()
-	c.cloud.judge.slow[c.MarkedID()] = d
-	c.cloud.judge.retune(c.cloud.elapsed(c.cloud.opts.Clock.Now()))
-	return nil
-}
-
 func (c *Chat) peer() tg.PeerClass {
 	switch c.kind {
 	case kindSelf, kindUser:
@@ -219,7 +198,7 @@ func mark(p tg.PeerClass) int64 {
 // tg is a user as the bot sees it.
 func (c *Chat) tg() *tg.User {
 	return &tg.User{
-		Self: c.kind == kindSelf, Bot: c.kind == kindSelf,
+		Self: c.kind == kindSelf, Bot: c.bot,
 		ID: c.id, AccessHash: c.hash, FirstName: c.title, Username: c.name,
 	}
 }

@@ -2,7 +2,6 @@ package localdc
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/rsa"
 	"errors"
 	"fmt"
@@ -41,15 +40,24 @@ type Options struct {
 	// Home is the data centre where the account lives; a login at another is
 	// answered with USER_MIGRATE_<Home>. Default: the first of DCs.
 	Home int
+	// CDN is the id of a CDN to have beside DCs, above 0 and none of them, such as
+	// 203; 0 for none. If there is one, a client that says with upload.getFile that
+	// it can deal with a CDN is sent there for every file; gotd's says so with
+	// AllowCDN. The CDN has an RSA key of its own, which help.getCdnConfig tells
+	// and which is generated as Key is.
+	CDN int
 	// Limits are what is enforced from the start; see [Cloud.SetLimits].
 	Limits Limits
 	// BotToken is the token to accept: the bot's id, a colon, a secret.
 	// Default: DemoBotToken.
 	BotToken string
+	// Person makes the account a person's as far as the client is told: its user
+	// is no bot. Everything else is the same, the login with BotToken too.
+	Person bool
 	// Clock is what limits, dates and delays are reckoned on. The limits are as
 	// exact with a virtual clock as with the real one. Default: clock.System.
 	Clock clock.Clock
-	// Key is the RSA key of all data centres, of 2048 bits. Default: one is
+	// Key is the RSA key of all data centres but the CDN, of 2048 bits. Default: one is
 	// generated, which takes some 0.1 s to 0.5 s; a test suite with many Clouds
 	// may share one.
 	Key *rsa.PrivateKey
@@ -83,6 +91,9 @@ func (o Options) validate() error {
 	if !seen[o.Home] {
 		return fmt.Errorf("localdc: Home is %d: want one of DCs %v", o.Home, o.DCs)
 	}
+	if o.CDN < 0 || seen[o.CDN] {
+		return fmt.Errorf("localdc: CDN is %d: want 0 or an id that is none of DCs %v", o.CDN, o.DCs)
+	}
 	if o.Key != nil && o.Key.N.BitLen() != crypto.RSAKeyBits {
 		return fmt.Errorf("localdc: Key has %d bits: want %d", o.Key.N.BitLen(), crypto.RSAKeyBits)
 	}
@@ -109,7 +120,7 @@ type Cloud struct {
 	key     *rsa.PrivateKey
 	schema  *schema
 	methods map[uint32]method
-	dcs     []*dataCentre // in the order of Options.DCs
+	dcs     []*dataCentre // in the order of Options.DCs, then the CDN
 	start   time.Time
 
 	cancel context.CancelFunc
@@ -135,6 +146,8 @@ type Cloud struct {
 type dataCentre struct {
 	cloud  *Cloud
 	id     int
+	cdn    bool
+	key    *rsa.PrivateKey
 	addr   *net.TCPAddr
 	server *tgtest.Server
 
@@ -159,8 +172,8 @@ func New(opts Options) (*Cloud, error) {
 	key := opts.Key
 	if key == nil {
 		var err error
-		if key, err = rsa.GenerateKey(rand.Reader, crypto.RSAKeyBits); err != nil {
-			return nil, fmt.Errorf("localdc: generate key: %w", err)
+		if key, err = generateKey(); err != nil {
+			return nil, err
 		}
 	}
 	id, err := botID(opts.BotToken)
@@ -179,7 +192,7 @@ func New(opts Options) (*Cloud, error) {
 		record:  newRecord(),
 		script:  newScript(),
 		auth:    newAuth(),
-		chats:   newChats(id),
+		chats:   newChats(id, !opts.Person),
 		common:  newBox(),
 		files:   newFiles(),
 		sent:    map[int64]struct{}{},
@@ -187,6 +200,7 @@ func New(opts Options) (*Cloud, error) {
 	}
 	c.methods = c.table()
 	if err := c.listen(); err != nil {
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -200,27 +214,41 @@ func (c *Cloud) listen() error {
 		logger = logzap.New(c.opts.Logger)
 	}
 	for _, id := range c.opts.DCs {
-		raw, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
-		if err != nil {
-			_ = c.Close()
-			return fmt.Errorf("localdc: listen for DC %d: %w", id, err)
+		if err := c.serve(ctx, &dataCentre{id: id, key: c.key}, logger); err != nil {
+			return err
 		}
-		dc := &dataCentre{cloud: c, id: id, addr: raw.Addr().(*net.TCPAddr), sessions: map[int64]*session{}}
-		dc.server = tgtest.NewServer(tgtest.NewPrivateKey(c.key), tgtest.HandlerFunc(dc.onMessage), tgtest.ServerOptions{
-			DC:     id,
-			Logger: logger,
-			// Idle clients ping once a minute.
-			ReadTimeout:  5 * time.Minute,
-			WriteTimeout: 10 * time.Second,
-		})
-		c.dcs = append(c.dcs, dc)
-		l := newListener(dc, raw)
-		c.goes.Go(l.run)
-		c.goes.Go(func() {
-			// The only ends are Close and a listener that is closed by it.
-			_ = dc.server.Serve(ctx, transport.ListenCodec(nil, l))
-		})
 	}
+	if c.opts.CDN == 0 {
+		return nil
+	}
+	key, err := generateKey()
+	if err != nil {
+		return err
+	}
+	return c.serve(ctx, &dataCentre{id: c.opts.CDN, key: key, cdn: true}, logger)
+}
+
+// serve starts a data centre.
+func (c *Cloud) serve(ctx context.Context, dc *dataCentre, logger log.Logger) error {
+	raw, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("localdc: listen for DC %d: %w", dc.id, err)
+	}
+	dc.cloud, dc.addr, dc.sessions = c, raw.Addr().(*net.TCPAddr), map[int64]*session{}
+	dc.server = tgtest.NewServer(tgtest.NewPrivateKey(dc.key), tgtest.HandlerFunc(dc.onMessage), tgtest.ServerOptions{
+		DC:     dc.id,
+		Logger: logger,
+		// Idle clients ping once a minute.
+		ReadTimeout:  5 * time.Minute,
+		WriteTimeout: 10 * time.Second,
+	})
+	c.dcs = append(c.dcs, dc)
+	l := newListener(dc, raw)
+	c.goes.Go(l.run)
+	c.goes.Go(func() {
+		// The only ends are Close and a listener that is closed by it.
+		_ = dc.server.Serve(ctx, transport.ListenCodec(nil, l))
+	})
 	return nil
 }
 
@@ -243,7 +271,7 @@ func (c *Cloud) Close() error {
 
 // ClientOptions returns what a gotd client needs to connect here: keys,
 // addresses, resolver and a data centre to start at (the home one). The caller
-// adds its own session storage, update handler and so on.
+// adds its own session storage, update handler, AllowCDN and so on.
 func (c *Cloud) ClientOptions() telegram.Options {
 	return telegram.Options{
 		PublicKeys: []telegram.PublicKey{{RSA: &c.key.PublicKey}},
@@ -256,18 +284,22 @@ func (c *Cloud) ClientOptions() telegram.Options {
 func (c *Cloud) dcOptions() []tg.DCOption {
 	var out []tg.DCOption
 	for _, dc := range c.dcs {
-		option := tg.DCOption{Static: true, ID: dc.id, IPAddress: dc.addr.IP.String(), Port: dc.addr.Port}
-		media := option
-		media.MediaOnly = true
-		out = append(out, option, media)
+		option := tg.DCOption{Static: true, CDN: dc.cdn, ID: dc.id, IPAddress: dc.addr.IP.String(), Port: dc.addr.Port}
+		out = append(out, option)
+		if !dc.cdn {
+			option.MediaOnly = true
+			out = append(out, option)
+		}
 	}
 	return out
 }
 
 // SetLimits replaces the limits, for all calls that arrive from now on. Tokens
 // and windows are carried over: no change grants a fresh burst, and a flood that
-// stands goes on standing unless its limit is gone. A limit that was not there
-// before counts from now. Bad limits are an error and change nothing.
+// stands keeps its deadline unless its limit is gone. A limit that was not there
+// before counts from now. Limits that chats have of their own ([Chat.SetLimit]) and
+// floods of [Cloud.Flood] stay as they are. Bad limits are an error and change
+// nothing.
 func (c *Cloud) SetLimits(l Limits) error {
 	if err := l.validate(c.schema.function); err != nil {
 		return err
@@ -275,9 +307,12 @@ func (c *Cloud) SetLimits(l Limits) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.judge.limits = l.clone()
-	c.judge.retune(c.elapsed(c.opts.Clock.Now()))
+	c.retune()
 	return nil
 }
+
+// retune applies limits that changed. The caller holds mu.
+func (c *Cloud) retune() { c.judge.retune(c.elapsed(c.opts.Clock.Now())) }
 
 // elapsed is now as limits reckon it: from the start, never from the wall.
 func (c *Cloud) elapsed(now time.Time) time.Duration { return now.Sub(c.start) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -46,7 +47,7 @@ func newCloud(t *testing.T, opts localdc.Options) *localdc.Cloud {
 // connect runs f with a client, not logged in.
 func connect(t *testing.T, cloud *localdc.Cloud, change func(*telegram.Options), f func(context.Context, *telegram.Client)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	opts := cloud.ClientOptions()
 	if change != nil {
@@ -122,6 +123,17 @@ func TestBotLogsIn(t *testing.T) {
 		require.NoError(t, err)
 		_, err = client.Self(ctx)
 		requireRPC(t, err, 401, "AUTH_KEY_UNREGISTERED")
+	})
+}
+
+func TestAccountOfAPerson(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, localdc.Options{Person: true})
+	login(t, cloud, func(ctx context.Context, client *telegram.Client) {
+		self, err := client.Self(ctx)
+		require.NoError(t, err)
+		require.False(t, self.Bot)
+		require.NoError(t, send(ctx, client, cloud.AddUser("alice").Chat, "hi", 1))
 	})
 }
 
@@ -242,6 +254,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"Limits.Parts takes more than a year":      {Limits: localdc.Limits{Parts: localdc.Rate{PerSecond: 1e-9, Burst: 1}}},
 		`Limits.Methods names "messages.message"`:  {Limits: localdc.Limits{Methods: map[string]localdc.Rate{"messages.message": {}}}},
 		`Limits.Methods names "message"`:           {Limits: localdc.Limits{Methods: map[string]localdc.Rate{"message": {}}}},
+		"CDN is 2: want 0 or an id that is none":   {CDN: 2},
+		"Limits.Reads.Burst is -1":                 {Limits: localdc.Limits{Reads: localdc.Rate{PerSecond: 1, Burst: -1}}},
+		"Limits.Writes.PerSecond is NaN":           {Limits: localdc.Limits{Writes: localdc.Rate{PerSecond: math.NaN(), Burst: 1}}},
+		`Limits.ChatMethods names "x"`:             {Limits: localdc.Limits{ChatMethods: map[string]localdc.Rate{"x": {}}}},
 		`Limits.Methods["help.getConfig"].PerSeco`: {Limits: localdc.Limits{Methods: map[string]localdc.Rate{"help.getConfig": {Burst: 1}}}},
 	} {
 		_, err := localdc.New(opts)
@@ -252,6 +268,19 @@ func TestOptionsAreChecked(t *testing.T) {
 	cloud := newCloud(t, localdc.Options{})
 	require.ErrorContains(t, cloud.FailNext("messages.send", 420, "FLOOD_WAIT_1", 1), `"messages.send" is not the TL name`)
 	require.ErrorContains(t, cloud.FailNext("help.getConfig", 420, "FLOOD_WAIT_1", 0), "times is 0")
+	for want, scope := range map[string]localdc.Scope{
+		`"x" is not the TL name`: {Method: "x"},
+		"Scope.Chat is 5":        {Chat: 5},
+		"Scope.DC is 3":          {DC: 3},
+		"Scope.Kind is 5":        {Kind: 5},
+	} {
+		require.ErrorContains(t, cloud.Flood(scope, time.Second), want)
+		_, err := cloud.Fail(scope, 400, "PEER_FLOOD", 1)
+		require.ErrorContains(t, err, want)
+	}
+	require.ErrorContains(t, cloud.Flood(localdc.Scope{}, -1), "Flood of everything is -1ns: want 0 to a year")
+	require.ErrorContains(t, cloud.AddUser("l").SetLimit(localdc.Rate{PerSecond: 1}), "SetLimit.Burst is 0")
+	require.ErrorContains(t, cloud.AddUser("w").SetWindow(localdc.Window{Limit: 1}), "SetWindow.Period is 0s")
 	require.ErrorContains(t, cloud.Delay("help.getConfig", -1), "Delay is -1ns")
 	_, err := cloud.Hold("x")
 	require.ErrorContains(t, err, `"x" is not`)

@@ -23,12 +23,19 @@
 // updates.getState and updates.getDifference agree with it; [Chat.Await] waits
 // for what the bot answers.
 //
+// With [Options].CDN there is a CDN too, which clients that can deal with it are
+// sent to for files, as https://core.telegram.org/cdn has it: parts encrypted with
+// AES-CTR, hashes and a first upload to the CDN by way of the file's home.
+//
 // # Limits
 //
-// [Limits] says what is enforced: token buckets for the account, each private
-// chat, each method and the file parts in each data centre, an exact sliding
-// window for each group, slow mode for a supergroup. A call passes when each
-// limit that it falls under has room, and pays all of them in one step.
+// [Limits] says what is enforced: token buckets for the account's messages, for
+// all that writes and all that reads, for each private chat, each method, each
+// method in a chat and the file parts in each data centre; an exact sliding window
+// for each group; slow mode for a supergroup. One chat can have a limit of its own
+// ([Chat.SetLimit], [Chat.SetWindow]). All of them can change at any time
+// ([Cloud.SetLimits]). A call passes when each limit that it falls under has room,
+// and pays all of them in one step.
 //
 // A call for which one has no room is answered with the error code 420 and, as
 // X, the whole seconds until there is room, rounded up: FLOOD_WAIT_X,
@@ -39,19 +46,29 @@
 // now, and lengthens the flood by [Limits].Lengthen. When it is over, a call
 // passes at once.
 //
-// A call that is refused as wrong costs no message; it does pay the limit of
-// its method.
+// A call that is refused as wrong costs no message; it does pay the limits that
+// count calls.
+//
+// # Scripts
+//
+// [Cloud.Flood] puts a flood on a [Scope], which is a method, a chat, a data
+// centre, a kind of calls or any of these together, without a limit that is to
+// blame. [Cloud.Fail] answers calls in a scope with any error, some times or
+// [Forever], without a flood that stands. [Cloud.Delay] and [Cloud.Hold] keep
+// answers back, [Cloud.Cut] cuts connections.
+//
+// The [Record] says of each call what it was answered with, and whether it came
+// inside a flood of which the client had been told ([Record.Inside]).
 //
 // # What it promises
 //
 // Limits are reckoned in whole nanoseconds on an injected clock, and never in a
 // client's disfavour: calls that arrive at the pace of a limit are never flooded,
 // however long. What leaves a client at that pace arrives with the network's
-// jitter, which is what [Limits].Slack is for. Every
-// request is recorded once, in order of arrival, under the name of the innermost
-// function, out of all wrappers. A random_id is honoured for as long as the Cloud
-// lives. Answers that are delayed or held ([Cloud.Delay], [Cloud.Hold]) hold up
-// no other call. After [Cloud.Close] no goroutine is left.
+// jitter, which is what [Limits].Slack is for. Every request is recorded once, in
+// order of arrival, under the name of the innermost function, out of all wrappers.
+// A random_id is honoured for as long as the Cloud lives. Answers that are delayed
+// or held hold up no other call. After [Cloud.Close] no goroutine is left.
 //
 // # What it is not
 //
@@ -61,11 +78,13 @@
 // choice that a client should not rely on. Telegram lengthens nothing by a fixed
 // second, and waits there may be hours.
 //
-// It serves one bot, without users' logins, secret chats, calls, a CDN, temporary
-// keys (EnablePFS) or WebSockets. A method that it does not serve is answered
-// with 400 METHOD_INVALID, and its name is in the record. Rights are not checked:
-// the bot administers every group and channel. Everything is kept in memory for
-// as long as the Cloud lives, the record and all messages too.
+// It serves one account, which logs in as a bot does ([Options].Person), without
+// secret chats, calls, temporary keys (EnablePFS) or WebSockets. A method that it
+// does not serve is answered with 400 METHOD_INVALID, and its name is in the
+// record. Rights are not checked: the bot administers every group and channel.
+// The CDN has every file that a client may be sent to it for, and never forgets
+// one. Everything is kept in memory for as long as the Cloud lives, the record and
+// all messages too.
 //
 // Sockets are real, so a Cloud does not work inside a testing/synctest bubble;
 // give it a virtual clock instead.

@@ -10,7 +10,9 @@ import (
 	"github.com/gotd/td/telegram/message"
 	"github.com/gotd/td/telegram/message/unpack"
 	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirtg/weir/localdc"
 )
@@ -101,6 +103,67 @@ func TestLimitsAreEnforced(t *testing.T) {
 			require.NoError(t, say(cloud.AddUser("carl").Chat))
 		})
 
+		t.Run("a method in each chat", func(t *testing.T) {
+			enforce(localdc.Limits{ChatMethods: map[string]localdc.Rate{"messages.setTyping": {PerSecond: 0.1, Burst: 1}}})
+			typing := func(chat *localdc.User) error {
+				return message.NewSender(api).To(chat.InputPeer()).TypingAction().Typing(ctx)
+			}
+			erna, fred := cloud.AddUser("erna"), cloud.AddUser("fred")
+			require.NoError(t, typing(erna))
+			requireRPC(t, typing(erna), 420, "FLOOD_WAIT_10")
+			require.NoError(t, typing(fred))
+			require.NoError(t, say(erna.Chat))
+		})
+
+		t.Run("all that writes, all that reads", func(t *testing.T) {
+			enforce(localdc.Limits{
+				Writes: localdc.Rate{PerSecond: 0.1, Burst: 2},
+				Reads:  localdc.Rate{PerSecond: 0.05, Burst: 1},
+			})
+			gina := cloud.AddUser("gina")
+			read := func() error {
+				_, err := api.MessagesGetHistory(ctx, &tg.MessagesGetHistoryRequest{Peer: gina.InputPeer(), Limit: 1})
+				return err
+			}
+			require.NoError(t, say(gina.Chat))
+			require.NoError(t, message.NewSender(api).To(gina.InputPeer()).TypingAction().Typing(ctx))
+			requireRPC(t, say(gina.Chat), 420, "FLOOD_WAIT_10")
+			require.NoError(t, read())
+			requireRPC(t, read(), 420, "FLOOD_WAIT_20")
+			_, err := api.HelpGetConfig(ctx)
+			require.NoError(t, err)
+		})
+
+		t.Run("one chat's own limit", func(t *testing.T) {
+			enforce(localdc.Limits{
+				Chat: localdc.Rate{PerSecond: 0.1, Burst: 1}, Group: localdc.Window{Limit: 1, Period: time.Minute},
+			})
+			harry, ida, club := cloud.AddUser("harry"), cloud.AddUser("ida"), cloud.AddGroup("club")
+			require.NoError(t, harry.SetLimit(localdc.Rate{PerSecond: 0.5, Burst: 2}))
+			require.NoError(t, say(harry.Chat))
+			require.NoError(t, say(harry.Chat))
+			requireRPC(t, say(harry.Chat), 420, "FLOOD_WAIT_2")
+			require.NoError(t, say(ida.Chat))
+			requireRPC(t, say(ida.Chat), 420, "FLOOD_WAIT_10")
+			now.Travel(2 * time.Second)
+			require.NoError(t, harry.SetLimit(localdc.Rate{}))
+			require.NoError(t, say(harry.Chat), "one token was there, and is carried over")
+			requireRPC(t, say(harry.Chat), 420, "FLOOD_WAIT_10")
+
+			require.NoError(t, club.SetWindow(localdc.Window{Limit: 2, Period: 30 * time.Second}))
+			require.NoError(t, say(club))
+			require.NoError(t, say(club))
+			requireRPC(t, say(club), 420, "FLOOD_WAIT_30")
+			now.Travel(30 * time.Second)
+			require.NoError(t, club.SetLimit(localdc.Rate{PerSecond: 0.2, Burst: 1}))
+			require.NoError(t, say(club))
+			requireRPC(t, say(club), 420, "FLOOD_WAIT_5")
+			now.Travel(5 * time.Second)
+			require.NoError(t, say(club))
+			now.Travel(5 * time.Second)
+			requireRPC(t, say(club), 420, "FLOOD_WAIT_20")
+		})
+
 		t.Run("messages count, not calls", func(t *testing.T) {
 			enforce(localdc.Limits{})
 			from, to := cloud.AddUser("from"), cloud.AddGroup("to")
@@ -125,6 +188,33 @@ func TestLimitsAreEnforced(t *testing.T) {
 			dora := cloud.AddUser("dora")
 			requireRPC(t, send(ctx, client, dora.Chat, "", 1_000_000), 400, "MESSAGE_EMPTY")
 			require.NoError(t, say(dora.Chat))
+		})
+
+		t.Run("limits that change under load", func(t *testing.T) {
+			chats := []*localdc.User{cloud.AddUser(""), cloud.AddUser(""), cloud.AddUser(""), cloud.AddUser("")}
+			const burst, calls = 20, 100
+			limits := func(perSecond float64) localdc.Limits {
+				return localdc.Limits{Account: localdc.Rate{PerSecond: perSecond, Burst: burst}, Lengthen: -1}
+			}
+			enforce(limits(1))
+			cloud.ResetRecord()
+			var g errgroup.Group
+			for i, chat := range chats {
+				g.Go(func() error {
+					for k := range calls {
+						if err := send(ctx, client, chat.Chat, "hi", int64(2_000_000+i*calls+k)); err != nil && !tgerr.Is(err, "FLOOD_WAIT") {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			for k := range 200 {
+				require.NoError(t, cloud.SetLimits(limits(float64(1+k%2))))
+				require.NoError(t, chats[0].SetLimit(localdc.Rate{PerSecond: 1, Burst: 1000 + k%2}))
+			}
+			require.NoError(t, g.Wait())
+			require.Equal(t, burst, cloud.Record().Total.Messages, "time stands still, and no change grants a token")
 		})
 	})
 }

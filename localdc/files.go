@@ -25,6 +25,7 @@ type file struct {
 	dc        int // where it lives
 	data      []byte
 	media     bin.Object // the photo or document that was made of it
+	cdn       *cdnFile   // nil until a client is sent to the CDN for it
 }
 
 // upload is a file that is still coming in, or has come.
@@ -36,11 +37,12 @@ type upload struct {
 
 type files struct {
 	byID    map[int64]*file
+	byToken map[string]*cdnFile
 	uploads map[int64]*upload
 }
 
 func newFiles() files {
-	return files{byID: map[int64]*file{}, uploads: map[int64]*upload{}}
+	return files{byID: map[int64]*file{}, byToken: map[string]*cdnFile{}, uploads: map[int64]*upload{}}
 }
 
 func (f *files) add(dc int, data []byte) *file {
@@ -151,9 +153,16 @@ func (c *call) getFile(r *tg.UploadGetFileRequest) (bin.Encoder, error) {
 	case r.Limit <= 0 || r.Limit > maxChunk || r.Limit%partAlignment != 0:
 		return nil, tgerr.New(400, "LIMIT_INVALID")
 	}
-	from := min(r.Offset, int64(len(f.data)))
-	to := min(from+int64(r.Limit), int64(len(f.data)))
-	return &tg.UploadFile{Type: &tg.StorageFilePartial{}, Mtime: c.date(), Bytes: f.data[from:to]}, nil
+	if r.CDNSupported && c.opts.CDN != 0 {
+		return c.redirect(f), nil
+	}
+	return &tg.UploadFile{Type: &tg.StorageFilePartial{}, Mtime: c.date(), Bytes: slice(f.data, r.Offset, int64(r.Limit))}, nil
+}
+
+// slice is what there is of data in a range.
+func slice(data []byte, offset, limit int64) []byte {
+	from := min(offset, int64(len(data)))
+	return data[from:min(from+limit, int64(len(data)))]
 }
 
 func (c *call) getFileHashes(r *tg.UploadGetFileHashesRequest) (bin.Encoder, error) {
@@ -164,11 +173,15 @@ func (c *call) getFileHashes(r *tg.UploadGetFileHashesRequest) (bin.Encoder, err
 	if r.Offset < 0 {
 		return nil, tgerr.New(400, "OFFSET_INVALID")
 	}
+	return f.hashes(r.Offset), nil
+}
+
+// hashes are those of all pieces from the one that has the offset.
+func (f *file) hashes(offset int64) *tg.FileHashVector {
 	out := &tg.FileHashVector{}
-	for from := r.Offset / hashPartSize * hashPartSize; from < int64(len(f.data)); from += hashPartSize {
-		to := min(from+hashPartSize, int64(len(f.data)))
-		sum := sha256.Sum256(f.data[from:to])
+	for from := offset / hashPartSize * hashPartSize; from < int64(len(f.data)); from += hashPartSize {
+		sum := sha256.Sum256(slice(f.data, from, hashPartSize))
 		out.Elems = append(out.Elems, tg.FileHash{Offset: from, Limit: hashPartSize, Hash: sum[:]})
 	}
-	return out, nil
+	return out
 }

@@ -36,8 +36,3 @@ func (c *call) getConfig(*tg.HelpGetConfigRequest) (bin.Encoder, error) {
 func (c *call) getNearestDC(*tg.HelpGetNearestDCRequest) (bin.Encoder, error) {
 	return &tg.NearestDC{Country: "ZZ", ThisDC: c.dc.id, NearestDC: c.opts.Home}, nil
 }
-
-// getCDNConfig says that there is no CDN.
-func (c *call) getCDNConfig(*tg.HelpGetCDNConfigRequest) (bin.Encoder, error) {
-	return &tg.CDNConfig{}, nil
-}

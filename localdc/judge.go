@@ -1,26 +1,36 @@
 package localdc
 
 import (
-	"strconv"
+	"slices"
 	"time"
-
-	"github.com/gotd/td/tgerr"
 )
-
-// floodCode is the error code of every wait.
-const floodCode = 420
 
 // gateKind says what a limit is for.
 type gateKind byte
 
 const (
 	gateAccount gateKind = iota
+	gateReads
+	gateWrites
 	gateChat
 	gateGroup
 	gateMethod
+	gateChatMethod
 	gateParts
 	gateSlow
 )
+
+// wait is what a flood of a limit of this kind is called.
+func (k gateKind) wait() string {
+	switch k {
+	case gateSlow:
+		return slowModeWait
+	case gateParts:
+		return premiumWait
+	default:
+		return floodWait
+	}
+}
 
 // gateKey names one limit: a kind and the chat, method or data centre it is for.
 type gateKey struct {
@@ -33,7 +43,7 @@ type gateKey struct {
 type gate struct {
 	bucket bucket
 	window window
-	until  time.Duration
+	flood  standing
 }
 
 // charge is what a call would take from one gate.
@@ -42,45 +52,42 @@ type charge struct {
 	cost int
 }
 
-// flood is a wait that was ordered.
-type flood struct {
-	kind    gateKind
-	seconds int64
-}
-
-func (f flood) rpc() *tgerr.Error {
-	name := "FLOOD_WAIT_"
-	switch f.kind {
-	case gateSlow:
-		name = "SLOWMODE_WAIT_"
-	case gateParts:
-		name = "FLOOD_PREMIUM_WAIT_"
-	}
-	return tgerr.New(floodCode, name+strconv.FormatInt(f.seconds, 10))
-}
-
 // judge decides which call passes. Its owner holds a lock around every method.
 type judge struct {
 	limits Limits
+	chats  map[int64]chatLimit     // by marked id
 	slow   map[int64]time.Duration // by marked id
 	gates  map[gateKey]*gate
+	floods []*scoped // that a test ordered
 }
 
 func newJudge(l Limits) judge {
-	return judge{limits: l.clone(), slow: map[int64]time.Duration{}, gates: map[gateKey]*gate{}}
+	return judge{
+		limits: l.clone(), chats: map[int64]chatLimit{}, slow: map[int64]time.Duration{}, gates: map[gateKey]*gate{},
+	}
 }
 
-// limit gives the rate or the window of a key; both are zero where there is no limit.
+// limit gives the rate and the window of a key; both are zero where there is no limit.
 func (j *judge) limit(k gateKey) (Rate, Window) {
 	switch k.kind {
 	case gateAccount:
 		return j.limits.Account, Window{}
-	case gateChat:
-		return j.limits.Chat, Window{}
-	case gateGroup:
+	case gateReads:
+		return j.limits.Reads, Window{}
+	case gateWrites:
+		return j.limits.Writes, Window{}
+	case gateChat, gateGroup:
+		if own := j.chats[k.id]; own != (chatLimit{}) {
+			return own.rate, own.window
+		}
+		if k.kind == gateChat {
+			return j.limits.Chat, Window{}
+		}
 		return Rate{}, j.limits.Group
 	case gateMethod:
 		return j.limits.Methods[k.method], Window{}
+	case gateChatMethod:
+		return j.limits.ChatMethods[k.method], Window{}
 	case gateParts:
 		return j.limits.Parts, Window{}
 	default:
@@ -108,21 +115,25 @@ func (j *judge) gate(k gateKey) *gate {
 // admit tells whether a call with these charges may pass at now. It takes
 // nothing: see take. A refusal is remembered, for it stands as long as it was
 // told, and a call made inside it lengthens it.
-func (j *judge) admit(now time.Duration, charges []charge) (flood, bool) {
-	var worst *gate
-	var kind gateKind
+func (j *judge) admit(now time.Duration, s subject, charges []charge) (refusal, bool) {
+	m := meeting{now: now}
 	for _, c := range charges {
-		g := j.gate(c.key)
-		if g != nil && g.until > now && (worst == nil || g.until > worst.until) {
-			worst, kind = g, c.key.kind
+		if g := j.gate(c.key); g != nil {
+			m.meet(&g.flood, c.key.kind.wait())
 		}
 	}
-	if worst != nil {
-		worst.until += j.limits.lengthen()
-		return flood{kind: kind, seconds: wholeSeconds(worst.until - now)}, false
+	for _, f := range j.floods {
+		if f.has(s) {
+			m.meet(&f.standing, f.wait())
+		}
+	}
+	if m.worst != nil {
+		return m.refused(j.limits.lengthen()), false
 	}
 
 	longest := j.limits.Slack
+	var worst *gate
+	var kind gateKind
 	for _, c := range charges {
 		g := j.gate(c.key)
 		if g == nil {
@@ -134,11 +145,11 @@ func (j *judge) admit(now time.Duration, charges []charge) (flood, bool) {
 		}
 	}
 	if worst == nil {
-		return flood{}, true
+		return refusal{}, true
 	}
-	f := flood{kind: kind, seconds: wholeSeconds(longest)}
-	worst.until = now + time.Duration(f.seconds)*time.Second
-	return f, false
+	r := refusal{wait: kind.wait(), seconds: wholeSeconds(longest)}
+	worst.flood = standing{until: now + time.Duration(r.seconds)*time.Second, known: true, told: now}
+	return r, false
 }
 
 // take pays the charges of a call that admit let pass.
@@ -149,6 +160,12 @@ func (j *judge) take(now time.Duration, charges []charge) {
 			g.window.take(now, c.cost)
 		}
 	}
+}
+
+// flood lets a flood stand on a scope for d, instead of the one that is there.
+func (j *judge) flood(s Scope, now, d time.Duration) {
+	j.floods = slices.DeleteFunc(j.floods, func(f *scoped) bool { return f.Scope == s || f.until <= now })
+	j.floods = append(j.floods, &scoped{Scope: s, standing: standing{until: now + d}})
 }
 
 // retune brings every gate in line with the limits after they changed. A flood
@@ -163,9 +180,4 @@ func (j *judge) retune(now time.Duration) {
 		g.bucket.retune(now, rate)
 		g.window.retune(win)
 	}
-}
-
-// wholeSeconds rounds a wait up, as it is told to the client.
-func wholeSeconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
 }

@@ -16,7 +16,7 @@ func groupCharge(chat int64, n int) []charge {
 
 // try admits and pays, and returns what is told: 0 for a call that passes.
 func try(j *judge, now time.Duration, charges []charge) int64 {
-	f, ok := j.admit(now, charges)
+	f, ok := j.admit(now, subject{}, charges)
 	if ok {
 		j.take(now, charges)
 		return 0
@@ -122,9 +122,9 @@ func TestFloodsHaveTheirNames(t *testing.T) {
 	for _, charges := range [][]charge{parts, slow} {
 		require.Zero(t, try(&j, 0, charges))
 	}
-	f, _ := j.admit(0, parts)
+	f, _ := j.admit(0, subject{}, parts)
 	require.Equal(t, "FLOOD_PREMIUM_WAIT_1", f.rpc().Message)
-	f, _ = j.admit(1500*ms, slow)
+	f, _ = j.admit(1500*ms, subject{}, slow)
 	require.Equal(t, "SLOWMODE_WAIT_29", f.rpc().Message)
 	require.Equal(t, 420, f.rpc().Code)
 }

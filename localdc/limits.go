@@ -47,13 +47,16 @@ type Limits struct {
 	Chat Rate
 	// Group is a window for each group and channel: messages and edits.
 	Group Window
+	// Writes is one bucket for the account's calls of the kind [Writes], on top
+	// of Account, and Reads one for those of the kind [Reads]. They count calls; one
+	// that passes pays, whether or not it is answered with an error afterwards.
+	Writes, Reads Rate
 	// Methods has a bucket for each method it names, by TL name
-	// ("contacts.resolveUsername"). A call that passes pays, whether or not it
-	// is answered with an error afterwards.
-	Methods map[string]Rate
-	// Parts is a bucket for the file parts in each data centre:
-	// upload.saveFilePart, upload.saveBigFilePart and upload.getFile. Its floods
-	// are FLOOD_PREMIUM_WAIT_X.
+	// ("contacts.resolveUsername"), and ChatMethods one in each chat, for the
+	// calls that name a chat. They are paid like Writes.
+	Methods, ChatMethods map[string]Rate
+	// Parts is a bucket for the calls of the kind [Parts] in each data centre.
+	// Its floods are FLOOD_PREMIUM_WAIT_X.
 	Parts Rate
 	// Lengthen is what a call made inside a standing flood adds to it. Zero is
 	// one second, a negative value adds nothing.
@@ -126,16 +129,23 @@ func (w Window) validate(field string) error {
 
 // validate checks l; known tells whether a name is a TL function's.
 func (l Limits) validate(known func(name string) bool) error {
-	if err := l.Account.validate("Limits.Account"); err != nil {
-		return err
-	}
-	if err := l.Chat.validate("Limits.Chat"); err != nil {
-		return err
+	for _, r := range []struct {
+		field string
+		rate  Rate
+	}{
+		{"Account", l.Account}, {"Chat", l.Chat}, {"Writes", l.Writes}, {"Reads", l.Reads}, {"Parts", l.Parts},
+	} {
+		if err := r.rate.validate("Limits." + r.field); err != nil {
+			return err
+		}
 	}
 	if err := l.Group.validate("Limits.Group"); err != nil {
 		return err
 	}
-	if err := l.Parts.validate("Limits.Parts"); err != nil {
+	if err := validateMethods("Limits.Methods", l.Methods, known); err != nil {
+		return err
+	}
+	if err := validateMethods("Limits.ChatMethods", l.ChatMethods, known); err != nil {
 		return err
 	}
 	if l.Lengthen > maxLength {
@@ -144,20 +154,24 @@ func (l Limits) validate(known func(name string) bool) error {
 	if l.Slack < 0 || l.Slack > maxLength {
 		return fmt.Errorf("localdc: Limits.Slack is %v: want 0 to a year", l.Slack)
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.Methods)) {
+	return nil
+}
+
+func validateMethods(field string, methods map[string]Rate, known func(name string) bool) error {
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
 		if !known(name) {
-			return fmt.Errorf("localdc: Limits.Methods names %q: want the TL name of a function, such as messages.sendMessage", name)
+			return fmt.Errorf("localdc: %s names %q: want the TL name of a function, such as messages.sendMessage", field, name)
 		}
-		if err := l.Methods[name].validate(fmt.Sprintf("Limits.Methods[%q]", name)); err != nil {
+		if err := methods[name].validate(fmt.Sprintf("%s[%q]", field, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clone makes l independent of the caller's map.
+// clone makes l independent of the caller's maps.
 func (l Limits) clone() Limits {
-	l.Methods = maps.Clone(l.Methods)
+	l.Methods, l.ChatMethods = maps.Clone(l.Methods), maps.Clone(l.ChatMethods)
 	return l
 }
 

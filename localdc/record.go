@@ -21,11 +21,19 @@ type Call struct {
 	Chat int64
 	// Messages is how many messages it makes or edits; 0 for other calls.
 	Messages int
-	// Wait is the wait that a limit ordered, in whole seconds; 0 for none.
+	// Wait is the wait that a limit or [Cloud.Flood] ordered, in whole seconds; 0
+	// for none.
 	Wait time.Duration
+	// Inside tells whether the call arrived inside a flood that stood and of which
+	// the client had been told: by a limit or by [Cloud.Flood], not by a script of
+	// [Cloud.Fail]. Since is how long before the call it had first been told, on the
+	// Cloud's clock. A call that was on the wire when the flood began is inside it
+	// too, with a Since of about the time of a round trip.
+	Inside bool
+	Since  time.Duration
 	// Code and Error are what it was answered with; 0 and "" for a result. A
-	// flood has the code 420, whether a limit or a script of [Cloud.FailNext]
-	// ordered it.
+	// flood has the code 420, whether a limit, [Cloud.Flood] or a script of
+	// [Cloud.Fail] ordered it.
 	Code  int
 	Error string
 }
@@ -54,10 +62,20 @@ type Record struct {
 }
 
 // Floods returns the calls that were answered with a wait, in order of arrival.
-func (r Record) Floods() []Call {
+func (r Record) Floods() []Call { return r.filter(Call.Flooded) }
+
+// Inside returns the calls that arrived inside a flood of which the client had
+// been told for at least the grace, in order of arrival. A grace of 0 gives those
+// too that were on the wire when the flood began; one of a few round trips gives
+// only what a client should not have sent.
+func (r Record) Inside(grace time.Duration) []Call {
+	return r.filter(func(c Call) bool { return c.Inside && c.Since >= grace })
+}
+
+func (r Record) filter(match func(Call) bool) []Call {
 	var out []Call
 	for _, c := range r.Calls {
-		if c.Flooded() {
+		if match(c) {
 			out = append(out, c)
 		}
 	}

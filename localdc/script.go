@@ -2,6 +2,8 @@ package localdc
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -10,12 +12,13 @@ import (
 
 // script is what a test has ordered to happen. Cloud.mu guards it.
 type script struct {
-	failures map[string][]failure
+	failures []*failure // in the order in which they were ordered
 	delays   map[string]time.Duration
 	holds    map[string][]*hold
 }
 
 type failure struct {
+	Scope
 	err  *tgerr.Error
 	left int
 }
@@ -23,20 +26,20 @@ type failure struct {
 type hold struct{ kept []func() }
 
 func newScript() script {
-	return script{failures: map[string][]failure{}, delays: map[string]time.Duration{}, holds: map[string][]*hold{}}
+	return script{delays: map[string]time.Duration{}, holds: map[string][]*hold{}}
 }
 
-func (s *script) fail(method string) error {
-	queue := s.failures[method]
-	if len(queue) == 0 {
-		return nil
+// fail is the error that was ordered for a call, nil for none.
+func (s *script) fail(c subject) error {
+	for i, f := range s.failures {
+		if f.has(c) {
+			if f.left--; f.left == 0 {
+				s.failures = slices.Delete(s.failures, i, i+1)
+			}
+			return f.err
+		}
 	}
-	queue[0].left--
-	err := queue[0].err
-	if queue[0].left == 0 {
-		s.failures[method] = queue[1:]
-	}
-	return err
+	return nil
 }
 
 // deliver sends an answer now, later or when its hold ends. What is not sent
@@ -72,25 +75,43 @@ func (c *Cloud) known(method string) error {
 	return nil
 }
 
-// FailNext makes the next times calls of a method fail with an RPC error, such
-// as 420 and "FLOOD_WAIT_3600". The message is sent as it is: nonsense such as
-// FLOOD_WAIT_99999999999999999999 too. Such a call has no effect and costs no
-// limit. Orders for one method are served one after the other. It is an error to
-// name what is no function or to ask for less than one time.
+// FailNext makes the next times calls of a method fail; see [Cloud.Fail].
 func (c *Cloud) FailNext(method string, code int, message string, times int) error {
 	if err := c.known(method); err != nil {
 		return err
 	}
-	if times < 1 {
-		return fmt.Errorf("localdc: FailNext times is %d: want at least 1", times)
+	_, err := c.Fail(Scope{Method: method}, code, message, times)
+	return err
+}
+
+// Forever is a number of times that is not lived to see.
+const Forever = math.MaxInt
+
+// Fail makes the next times calls in a scope fail with an RPC error: 420 and
+// "FLOOD_WAIT_3600", or 400 and "PEER_FLOOD" [Forever]. The message is sent as it
+// is: nonsense such as FLOOD_WAIT_99999999999999999999 too. Such a call has no
+// effect and costs no limit, and nothing stands afterwards: see [Cloud.Flood] for
+// floods that do. If a call is in the scope of several orders, the oldest is
+// served.
+//
+// stop ends the order before its time; calling it again does nothing. It is an
+// error to name what does not exist or to ask for less than one time.
+func (c *Cloud) Fail(s Scope, code int, message string, times int) (stop func(), err error) {
+	if err := c.validate(s); err != nil {
+		return nil, err
 	}
+	if times < 1 {
+		return nil, fmt.Errorf("localdc: Fail of %v: times is %d: want at least 1", s, times)
+	}
+	f := &failure{Scope: s, err: &tgerr.Error{Code: code, Message: message}, left: times}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.script.failures[method] = append(c.script.failures[method], failure{
-		err:  &tgerr.Error{Code: code, Message: message},
-		left: times,
-	})
-	return nil
+	c.script.failures = append(c.script.failures, f)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.script.failures = slices.DeleteFunc(c.script.failures, func(g *failure) bool { return g == f })
+	}, nil
 }
 
 // Delay makes every answer of a method come d later, on the Cloud's clock; 0

@@ -15,7 +15,10 @@ type method struct {
 	open bool
 	// anywhere tells that it is answered outside the home data centre too.
 	anywhere bool
-	handle   func(*call, bin.Object) (bin.Encoder, error)
+	// cdn tells that it is answered in the CDN, and nowhere else.
+	cdn    bool
+	kind   Kind
+	handle func(*call, bin.Object) (bin.Encoder, error)
 }
 
 // call is one request being answered. Cloud.mu is held all the while.
@@ -97,20 +100,15 @@ func (d *dataCentre) session(wire tgtest.Session) (*session, error) {
 
 // answer decides a call and records it.
 func (c *Cloud) answer(call *call, r *request) (encoded, *tgerr.Error) {
-	subject := c.subject(r.body)
-	entry := Call{
-		Time:     call.now,
-		DC:       call.dc.id,
-		Method:   r.name,
-		Chat:     subject.chat,
-		Messages: subject.messages,
-	}
+	s := c.subject(r, call.dc.id)
+	entry := Call{Time: call.now, DC: s.dc, Method: s.method, Chat: s.chat, Messages: s.messages}
 	var out encoded
-	result, ordered, err := c.decide(call, r, subject)
+	result, refused, err := c.decide(call, r, s)
 	if err == nil {
 		out, err = encode(result)
 	}
-	entry.Wait = ordered
+	entry.Wait = time.Duration(refused.seconds) * time.Second
+	entry.Inside, entry.Since = refused.inside, refused.since
 	var rpc *tgerr.Error
 	if err != nil && !errors.As(err, &rpc) {
 		rpc = tgerr.New(500, "INTERNAL_SERVER_ERROR")
@@ -125,53 +123,64 @@ func (c *Cloud) answer(call *call, r *request) (encoded, *tgerr.Error) {
 
 // decide lets a call pass what can refuse it, in order: the script, the login,
 // the limits, the method itself. Messages are paid for when they are made; the
-// limit of a method is paid by whatever passes it.
-func (c *Cloud) decide(call *call, r *request, s subject) (_ bin.Encoder, ordered time.Duration, _ error) {
+// limits on calls are paid by whatever passes them.
+func (c *Cloud) decide(call *call, r *request, s subject) (bin.Encoder, refusal, error) {
 	if r.name == malformed {
-		return nil, 0, tgerr.New(400, "INPUT_REQUEST_INVALID")
+		return nil, refusal{}, tgerr.New(400, "INPUT_REQUEST_INVALID")
 	}
-	if err := c.script.fail(r.name); err != nil {
-		return nil, 0, err
+	if err := c.script.fail(s); err != nil {
+		return nil, refusal{}, err
 	}
 	m, known := c.methods[r.id]
 	if err := c.admissible(call, m, known); err != nil {
-		return nil, 0, err
+		return nil, refusal{}, err
 	}
 	now := c.elapsed(call.now)
-	charges := c.charges(r.name, call.dc.id, s)
-	if f, ok := c.judge.admit(now, charges); !ok {
-		return nil, time.Duration(f.seconds) * time.Second, f.rpc()
+	calls, messages := charges(s)
+	if refused, ok := c.judge.admit(now, s, append(calls, messages...)); !ok {
+		return nil, refused, refused.rpc()
 	}
-	c.judge.take(now, charges[:1])
+	c.judge.take(now, calls)
 	if !known {
-		return nil, 0, tgerr.New(400, "METHOD_INVALID")
+		return nil, refusal{}, tgerr.New(400, "METHOD_INVALID")
 	}
 	result, err := m.handle(call, r.body)
 	if err != nil {
-		return nil, 0, err
+		return nil, refusal{}, err
 	}
-	c.judge.take(now, charges[1:])
-	return result, 0, nil
+	c.judge.take(now, messages)
+	return result, refusal{}, nil
 }
 
-// charges lists what a call would take. The first is the method's own.
-func (c *Cloud) charges(name string, dc int, s subject) []charge {
-	out := []charge{{key: gateKey{kind: gateMethod, method: name}, cost: 1}}
-	switch {
-	case s.part:
-		out = append(out, charge{key: gateKey{kind: gateParts, id: int64(dc)}, cost: 1})
-	case s.messages > 0 && s.chat != 0:
-		out = append(out, charge{key: gateKey{kind: gateAccount}, cost: s.messages})
-		kind := gateChat
-		if s.chat < 0 {
-			kind = gateGroup
-		}
-		out = append(out, charge{key: gateKey{kind: kind, id: s.chat}, cost: s.messages})
-		if s.sends {
-			out = append(out, charge{key: gateKey{kind: gateSlow, id: s.chat}, cost: 1})
-		}
+// charges lists what a call would take: what limits count in calls, and what
+// they count in messages.
+func charges(s subject) (calls, messages []charge) {
+	calls = append(calls, charge{key: gateKey{kind: gateMethod, method: s.method}, cost: 1})
+	if s.chat != 0 {
+		calls = append(calls, charge{key: gateKey{kind: gateChatMethod, method: s.method, id: s.chat}, cost: 1})
 	}
-	return out
+	switch s.kind {
+	case Parts:
+		calls = append(calls, charge{key: gateKey{kind: gateParts, id: int64(s.dc)}, cost: 1})
+	case Reads:
+		calls = append(calls, charge{key: gateKey{kind: gateReads}, cost: 1})
+	case Writes:
+		calls = append(calls, charge{key: gateKey{kind: gateWrites}, cost: 1})
+	}
+	if s.messages == 0 || s.chat == 0 {
+		return calls, nil
+	}
+	kind := gateChat
+	if s.chat < 0 {
+		kind = gateGroup
+	}
+	messages = append(messages,
+		charge{key: gateKey{kind: gateAccount}, cost: s.messages},
+		charge{key: gateKey{kind: kind, id: s.chat}, cost: s.messages})
+	if s.sends {
+		messages = append(messages, charge{key: gateKey{kind: gateSlow, id: s.chat}, cost: 1})
+	}
+	return calls, messages
 }
 
 // encoded is an answer ready for the wire. Encoding an object of gotd's writes

@@ -14,9 +14,20 @@ func on[R bin.Object](handle func(*call, R) (bin.Encoder, error)) (uint32, metho
 // table lists everything that is answered.
 func (c *Cloud) table() map[uint32]method {
 	t := map[uint32]method{}
-	home := func(id uint32, m method) { t[id] = m }
-	anywhere := func(id uint32, m method) { m.anywhere = true; t[id] = m }
-	open := func(id uint32, m method) { m.open = true; t[id] = m }
+	add := func(m method) func(uint32, method) {
+		return func(id uint32, answer method) {
+			m.handle = answer.handle
+			t[id] = m
+		}
+	}
+	open := add(method{open: true})
+	home := add(method{})
+	anywhere := add(method{anywhere: true})
+	reads := add(method{kind: Reads})
+	readsAnywhere := add(method{kind: Reads, anywhere: true})
+	writes := add(method{kind: Writes})
+	parts := add(method{kind: Parts, anywhere: true})
+	cdn := add(method{kind: Parts, open: true, cdn: true})
 
 	open(on((*call).getConfig))
 	open(on((*call).getNearestDC))
@@ -26,36 +37,39 @@ func (c *Cloud) table() map[uint32]method {
 	home(on((*call).exportAuthorization))
 	anywhere(on((*call).logOut))
 
-	anywhere(on((*call).getUsers))
-	home(on((*call).getFullUser))
-	home(on((*call).resolveUsername))
-	home(on((*call).setBotCommands))
-	home(on((*call).getBotCommands))
-	home(on((*call).getChannels))
-	home(on((*call).editBanned))
+	readsAnywhere(on((*call).getUsers))
+	reads(on((*call).getFullUser))
+	reads(on((*call).resolveUsername))
+	writes(on((*call).setBotCommands))
+	reads(on((*call).getBotCommands))
+	reads(on((*call).getChannels))
+	writes(on((*call).editBanned))
 
-	home(on((*call).getState))
-	home(on((*call).getDifference))
-	home(on((*call).getChannelDifference))
+	reads(on((*call).getState))
+	reads(on((*call).getDifference))
+	reads(on((*call).getChannelDifference))
 
-	home(on((*call).sendMessage))
-	home(on((*call).editMessage))
-	home(on((*call).forwardMessages))
-	home(on((*call).deleteMessages))
-	home(on((*call).deleteChannelMessages))
-	home(on((*call).getHistory))
-	home(on((*call).getMessages))
-	home(on((*call).getChannelMessages))
-	home(on((*call).setTyping))
-	home(on((*call).updatePinnedMessage))
-	home(on((*call).setBotCallbackAnswer))
+	writes(on((*call).sendMessage))
+	writes(on((*call).editMessage))
+	writes(on((*call).forwardMessages))
+	writes(on((*call).deleteMessages))
+	writes(on((*call).deleteChannelMessages))
+	reads(on((*call).getHistory))
+	reads(on((*call).getMessages))
+	reads(on((*call).getChannelMessages))
+	writes(on((*call).setTyping))
+	writes(on((*call).updatePinnedMessage))
+	writes(on((*call).setBotCallbackAnswer))
 
-	home(on((*call).uploadMedia))
-	home(on((*call).sendMedia))
-	home(on((*call).sendMultiMedia))
-	anywhere(on((*call).saveFilePart))
-	anywhere(on((*call).saveBigFilePart))
-	anywhere(on((*call).getFile))
-	anywhere(on((*call).getFileHashes))
+	writes(on((*call).uploadMedia))
+	writes(on((*call).sendMedia))
+	writes(on((*call).sendMultiMedia))
+	parts(on((*call).saveFilePart))
+	parts(on((*call).saveBigFilePart))
+	parts(on((*call).getFile))
+	readsAnywhere(on((*call).getFileHashes))
+	readsAnywhere(on((*call).getCDNFileHashes))
+	anywhere(on((*call).reuploadCDNFile))
+	cdn(on((*call).getCDNFile))
 	return t
 }
