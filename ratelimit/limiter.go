@@ -146,7 +146,9 @@ func (l *line) wakeAll() {
 //   - a [*RefusedError] with ErrQueueFull if too many wait already;
 //   - [ErrClosed] after Close.
 //
-// At a paused gate it waits for the pause to end.
+// At a paused gate it waits for the pause to end. A context that is done between the
+// taking of the tokens and the return changes nothing: they are the caller's, who can
+// give them back with [Limiter.Refund].
 func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...Gate) error {
 	return l.acquire(ctx, normal, cost, gates)
 }

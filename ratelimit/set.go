@@ -150,13 +150,13 @@ func (l *line) since(now int64) int64 {
 func (s *set) giveBack(key uint64, cost, taken, now int64) {
 	if !s.keyed {
 		s.algorithm.giveBack(&s.single.state, cost, taken, now)
-		s.single.wakeHead(now)
+		s.single.passOn(now)
 		return
 	}
 	key = s.resolve(key)
 	if l := s.busy[key]; l != nil {
 		s.algorithm.giveBack(&l.state, cost, taken, now)
-		l.wakeHead(now)
+		l.passOn(now)
 		return
 	}
 	if st := s.quiet.get(key); st != nil {
@@ -225,10 +225,22 @@ func (l *line) wakeHead(at int64) {
 	}
 }
 
+// passOn gives the head what was given back, or makes it reckon again.
+func (l *line) passOn(now int64) {
+	if head := l.head(); head != nil {
+		l.news = now
+		l.set.limiter.grantLocked(head.waiter, now)
+		head.waiter.wake()
+	}
+}
+
 // ready reports whether there is room for the head.
 func (l *line) ready(cost, now int64) bool {
-	return !l.set.paused && cost <= l.set.capacity && l.due(cost, now) <= now
+	return !l.shut(cost) && l.due(cost, now) <= now
 }
+
+// shut reports whether no time that passes makes room for cost.
+func (l *line) shut(cost int64) bool { return l.set.paused || cost > l.set.capacity }
 
 func (l *line) due(cost, now int64) int64 { return l.set.algorithm.due(&l.state, cost, now) }
 
