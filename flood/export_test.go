@@ -13,3 +13,6 @@ func (b *Book) Waiters() int {
 	defer b.mu.Unlock()
 	return b.waiters.Len()
 }
+
+// Pending returns the number of changes that nobody has asked for.
+func (b *Book) Pending() int { return int(b.journal.pending.Load()) }

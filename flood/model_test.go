@@ -1,6 +1,7 @@
 package flood_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +44,7 @@ type (
 		until    time.Time
 		since    int // the flood it rests on
 		inferred bool
+		restored bool // told by another process
 		reads    bool
 	}
 	proof struct { // a call that came through
@@ -76,7 +78,7 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		s.reads = c.Reads
 		old := m.state[k]
 		if m.stands(k) && !s.until.After(old.until) {
-			s.until, s.since = old.until, old.since
+			s.until, s.since, s.restored = old.until, old.since, old.restored
 		}
 		m.state[k] = s
 	}
@@ -87,7 +89,7 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		}
 		found := standing{until: until, since: m.floods, inferred: true}
 		for k, s := range m.state {
-			if !k.fixed && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
+			if !k.fixed && !s.restored && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
 				found.since = min(found.since, s.since)
 				if s.until.After(found.until) {
 					found.until = s.until
@@ -132,6 +134,27 @@ func (m *model) passed(p proof) {
 	}
 }
 
+func (m *model) restore(r flood.Record) {
+	k := modelKey{scope: r.Scope, dc: r.DC, method: r.Method, chat: r.Chat, reads: r.Reads}
+	sure := r.Scope != flood.Account && r.Why == ""
+	if m.stands(k) && sure && r.Until.After(m.now) {
+		s := m.state[k]
+		s.inferred = false
+		m.state[k] = s
+	}
+	old := m.state[k]
+	if !r.Until.After(m.now) || m.stands(k) && !r.Until.After(old.until) {
+		return
+	}
+	m.floods++
+	if m.stands(k) && !old.restored && r.Until.Sub(old.until) < time.Second {
+		old.until = r.Until
+		m.state[k] = old
+		return
+	}
+	m.state[k] = standing{until: r.Until, since: m.floods, restored: true, inferred: !sure}
+}
+
 func (m *model) until(c flood.Call) (until time.Time) {
 	ks := slices.Collect(maps.Values(m.keys(c)))
 	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
@@ -159,11 +182,59 @@ func (m *model) snapshot() []string {
 	return out
 }
 
+// kept is what a store has, written and read as JSON.
+type kept map[string][]byte
+
+func (s kept) put(t fataler, records ...flood.Record) {
+	for _, r := range records {
+		if r.Until.IsZero() {
+			delete(s, r.Key())
+			continue
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		s[r.Key()] = text
+	}
+}
+
+func (s kept) all(t fataler) (records []flood.Record) {
+	for key, text := range s {
+		var r flood.Record
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if r.Key() != key {
+			t.Fatalf("kept under %q, is %q", key, r.Key())
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+func stands(records []flood.Record, now time.Time) []string {
+	var out []string
+	for _, r := range records {
+		if r.Kind == flood.SlowMode {
+			r.Method = "slow"
+		}
+		out = append(out, fmt.Sprint(r.Scope, r.DC, r.Method, r.Chat, r.Reads, r.Until.Sub(now)))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The model follows the book, and what the book says of its changes is at any time
+// enough to make another one that holds back the same.
 func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Unix(1e9, 0)
 		hand := &handClock{now: start}
-		b := flood.NewBook(flood.Options{Clock: hand})
+		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
+		store := kept{}
 		m := &model{now: start, state: map[modelKey]standing{}}
 
 		type flight struct {
@@ -229,17 +300,41 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 				hand.now = hand.now.Add(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond)
 				m.now = hand.now
 			},
-			"": func(t *rapid.T) {
-				var got []string
-				for _, r := range b.Snapshot() {
-					if r.Kind == flood.SlowMode {
-						r.Method = "slow"
-					}
-					got = append(got, fmt.Sprint(r.Scope, r.DC, r.Method, r.Chat, r.Reads, r.Until.Sub(hand.now)))
+			"restore": func(t *rapid.T) {
+				c, d := draw(t), wait(t)
+				rec := flood.Record{DC: c.DC, Kind: flood.FloodWait, Until: hand.now.Add(d), Wait: d, Hits: 1}
+				switch rapid.IntRange(1, 3).Draw(t, "scope") {
+				case 1:
+					rec.Scope, rec.Method, rec.Chat = flood.Chat, c.Method, c.Chat+1
+				case 2:
+					rec.Scope, rec.Method = flood.Method, c.Method
+					rec.Why = rapid.SampledFrom([]string{"", "two chats"}).Draw(t, "why")
+				case 3:
+					rec.Scope, rec.Reads, rec.Why = flood.Account, c.Reads, "two methods"
 				}
-				slices.Sort(got)
-				if want := m.snapshot(); !slices.Equal(got, want) {
+				store.put(t, b.Changes()...)
+				known := slices.IndexFunc(b.Snapshot(), func(r flood.Record) bool {
+					return r.Key() == rec.Key() && !r.Until.Before(rec.Until)
+				})
+				b.Restore(rec)
+				m.restore(rec)
+				if known < 0 {
+					store.put(t, rec)
+				}
+				if changes := b.Changes(); len(changes) != 0 {
+					t.Fatalf("tells what it was told: %+v", changes)
+				}
+			},
+			"": func(t *rapid.T) {
+				got, want := stands(b.Snapshot(), hand.now), m.snapshot()
+				if !slices.Equal(got, want) {
 					t.Fatalf("stands %q, want %q", got, want)
+				}
+				store.put(t, b.Changes()...)
+				again := flood.NewBook(flood.Options{Clock: hand})
+				again.Restore(store.all(t)...)
+				if got := stands(again.Snapshot(), hand.now); !slices.Equal(got, want) {
+					t.Fatalf("restored %q, want %q", got, want)
 				}
 			},
 		})

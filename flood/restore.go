@@ -120,28 +120,33 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 		return false
 	}
 	left = min(left, wait)
+	// Of its own scope, it is not to be taken back as a wider one may be. See note.
+	inferred := k.scope == Account || rec.Why != "" && k.scope == Method && !k.fixed
 	fresh := r == nil
 	if fresh {
 		r = &record{key: k}
 		b.records[k] = r
-	} else if left <= r.left(now) {
-		return false
+	} else {
+		if !inferred {
+			r.inferred, r.why = false, ""
+		}
+		if left <= r.left(now) {
+			return false
+		}
 	}
 	// What comes back from the store a moment longer than it was met here, for two
 	// clocks never agree, is still known at first hand.
 	if fresh || r.restored || left-r.left(now) >= MinWait {
 		r.since, r.restored, r.vague = seq, true, false
 		r.kind, r.owner = rec.Kind, Call{DC: rec.DC, Method: rec.Method, Chat: rec.Chat, Reads: rec.Reads}
-		r.why = ""
-		if k.scope != Chat && !k.fixed {
-			r.why = rec.Why[:min(len(rec.Why), maxWhy)]
+		r.inferred, r.why = inferred, ""
+		if inferred {
+			r.why = strings.ToValidUTF8(rec.Why[:min(len(rec.Why), maxWhy)], "")
 		}
-		r.inferred = k.scope == Account || r.why != ""
 	}
 	r.until, r.wait, r.probe = now.Add(left), wait, 0
 	r.hits = max(r.hits, 1, min(rec.Hits, maxCount))
 	r.repeats = max(r.repeats, min(rec.Repeats, maxCount))
-	r.why = strings.ToValidUTF8(r.why, "")
 	b.journal.told(k)
 	b.wake(k)
 	return true

@@ -126,3 +126,102 @@ func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
 		b.Flooded(p, n)
 	}
 }
+
+// told is what the floods that are known for certain say: those of a chat, and those of
+// a method that another process met.
+type told struct {
+	mu    sync.Mutex
+	until map[flood.Call]time.Time
+}
+
+func (k *told) add(c flood.Call, until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if until.After(k.until[c]) {
+		k.until[c] = until
+	}
+}
+
+func (k *told) about(c flood.Call) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	chat, method := k.until[c], k.until[flood.Call{Method: c.Method}]
+	if method.After(chat) {
+		return method
+	}
+	return chat
+}
+
+// Whatever the book was told before a call took its last look, no call goes into, from
+// whichever goroutine it was told.
+func TestNeverIntoAKnownFlood(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			b := flood.NewBook(flood.Options{Journal: true})
+			known := &told{until: map[flood.Call]time.Time{}}
+			call := func(rnd *rand.Rand) flood.Call {
+				return flood.Call{Method: []string{"messages.sendMessage", "messages.editMessage"}[rnd.IntN(2)], Chat: 1 + rnd.Int64N(4)}
+			}
+			var wg sync.WaitGroup
+			for worker := range uint64(30) {
+				wg.Go(func() {
+					rnd := rand.New(rand.NewPCG(seed, worker))
+					for range 60 {
+						time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
+						c := call(rnd)
+						p, err := b.Enter(t.Context(), c, forever)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(time.Duration(rnd.IntN(3)) * time.Millisecond)
+						before := known.about(c)
+						if b.Covered(c, p) {
+							continue
+						}
+						if left := time.Until(before); left > 0 {
+							t.Errorf("%v went into a flood with %v to go", c, left)
+						}
+						b.Sent(&p)
+						time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
+						switch rnd.IntN(8) {
+						case 0:
+							b.Left(p)
+						case 1:
+							n := flood.Notice{Kind: flood.FloodWait, Wait: time.Duration(1+rnd.IntN(3)) * time.Second}
+							until := time.Now().Add(n.Wait)
+							b.Flooded(p, n)
+							known.add(c, until)
+						default:
+							b.Passed(p)
+						}
+					}
+				})
+			}
+			for process := range uint64(3) {
+				wg.Go(func() {
+					rnd := rand.New(rand.NewPCG(seed, 1000+process))
+					for range 60 {
+						time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
+						c := call(rnd)
+						wait := time.Duration(1+rnd.IntN(3)) * time.Second
+						r := flood.Record{
+							Kind: flood.FloodWait, Scope: flood.Chat, Method: c.Method, Chat: c.Chat,
+							Until: time.Now().Add(wait), Wait: wait,
+						}
+						if rnd.IntN(4) == 0 {
+							r.Scope, r.Chat = flood.Method, 0
+						}
+						b.Restore(r)
+						known.add(flood.Call{Method: r.Method, Chat: r.Chat}, r.Until)
+						b.Changes()
+					}
+				})
+			}
+			wg.Wait()
+			require.Zero(t, b.Waiters())
+			time.Sleep(time.Hour)
+			require.Empty(t, b.Snapshot())
+		})
+	}
+}

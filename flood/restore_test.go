@@ -1,0 +1,383 @@
+package flood_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weirtg/weir/flood"
+)
+
+// restart is what a store and a new process make of the book's floods.
+func restart(t testing.TB, opts flood.Options, old *flood.Book) *flood.Book {
+	t.Helper()
+	store := kept{}
+	store.put(t, old.Snapshot()...)
+	b := flood.NewBook(opts)
+	b.Restore(store.all(t)...)
+	return b
+}
+
+func TestAFloodOutlivesTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		part := flood.Call{DC: 2, Method: "upload.getFile", Reads: true}
+		flooded(t, b, send(0), "SLOWMODE_WAIT_60")
+		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_3600")
+		flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30")
+		flooded(t, b, part, "FLOOD_PREMIUM_WAIT_9")
+		flooded(t, b, flood.Call{DC: 3, Method: "messages.sendMessage", Chat: -100500}, "FLOOD_WAIT_1209600")
+		before := b.Snapshot()
+		require.Len(t, before, 6)
+		b = restart(t, flood.Options{}, b)
+		after := b.Snapshot()
+		for i := range before {
+			require.True(t, before[i].Until.Equal(after[i].Until))
+			before[i].Until = after[i].Until
+		}
+		require.Equal(t, before, after)
+
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 3595*time.Second, held(t, b, flood.Call{Method: "a.three"}).Wait, "the account's")
+		require.Equal(t, 4*time.Second, held(t, b, part).Wait)
+		sent(t, b, flood.Call{Method: "users.getUsers", Reads: true})
+
+		// After the deadline one goes first, as ever.
+		gone := make(chan flood.Pass, 2)
+		for range 2 {
+			go func() { gone <- enter(t, b, part) }()
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		b.Passed(<-gone)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+	})
+}
+
+func TestARecordIsWrittenForPeople(t *testing.T) {
+	text, err := json.Marshal(flood.Record{
+		DC: 2, Method: "messages.sendMessage", Chat: -1005, Kind: flood.FloodWait, Scope: flood.Chat,
+		Until: time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)), Wait: 31 * time.Second, Hits: 3, Repeats: 1, News: true,
+	})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"dc":2,"method":"messages.sendMessage","chat":-1005,"kind":"flood_wait","scope":"chat",
+		"until":"2030-01-02T02:04:05.000000006Z","wait_ns":31000000000,"hits":3,"repeats":1}`, string(text))
+	_, err = json.Marshal(flood.Record{Scope: flood.Chat})
+	require.ErrorContains(t, err, "0 is no kind")
+	_, err = json.Marshal(flood.Record{Kind: flood.FloodWait})
+	require.ErrorContains(t, err, "0 is no scope")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"kind":"slow"}`), &flood.Record{}), `unknown kind "slow": want a name such as "flood_wait"`)
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"scope":"wide"}`), &flood.Record{}), `unknown scope "wide"`)
+}
+
+func TestAClockThatWasSetWhileTheProcessWasDown(t *testing.T) {
+	hand := &handClock{now: time.Unix(1e9, 0)}
+	old := flood.NewBook(flood.Options{Clock: hand})
+	flooded(t, old, send(1), "FLOOD_WAIT_300")
+	text, err := json.Marshal(old.Snapshot()[0])
+	require.NoError(t, err)
+	var rec flood.Record
+	require.NoError(t, json.Unmarshal(text, &rec))
+	for name, tt := range map[string]struct {
+		set, left time.Duration
+	}{
+		"a minute later":   {time.Minute, 4 * time.Minute},
+		"back by a day":    {-24 * time.Hour, 5 * time.Minute},
+		"forward by a day": {24 * time.Hour, 0},
+		"back by a year":   {-365 * 24 * time.Hour, 0}, // not believed
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := &handClock{now: hand.now.Add(tt.set)}
+			b := flood.NewBook(flood.Options{Clock: now})
+			b.Restore(rec)
+			if tt.left == 0 {
+				sent(t, b, send(1))
+				require.Zero(t, b.Len())
+				return
+			}
+			require.Equal(t, tt.left, held(t, b, send(1)).Wait)
+			// Nor does it get longer when the clock is set back once more.
+			now.now = now.now.Add(-time.Hour)
+			require.LessOrEqual(t, held(t, b, send(1)).Wait, 5*time.Minute)
+		})
+	}
+}
+
+func TestOfTwoDeadlinesTheLaterCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		mine := flooded(t, b, send(1), "FLOOD_WAIT_30")
+		at := func(d time.Duration) flood.Record {
+			r := mine
+			r.Until, r.Wait, r.Hits, r.Repeats = time.Now().Add(d), d, 9, 2
+			return r
+		}
+		b.Restore(at(20 * time.Second))
+		require.Equal(t, 30*time.Second, held(t, b, send(1)).Wait)
+		require.Equal(t, 1, b.Snapshot()[0].Hits)
+		b.Restore(at(40*time.Second), at(-time.Second))
+		require.Equal(t, 40*time.Second, held(t, b, send(1)).Wait)
+		r := b.Snapshot()[0]
+		require.Equal(t, []int{9, 2}, []int{r.Hits, r.Repeats})
+	})
+}
+
+func TestCallsThatWaitHearOfAFloodElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		flooded(t, b, send(1), "FLOOD_WAIT_5")
+		start := time.Now()
+		patient, hasty := make(chan flood.Pass, 1), make(chan error, 1)
+		go func() { patient <- enter(t, b, send(1)) }()
+		go func() {
+			_, err := b.Enter(t.Context(), send(1), 10*time.Second)
+			hasty <- err
+		}()
+		onItsWay := sent(t, b, send(2))
+		time.Sleep(time.Second)
+		b.Restore(flood.Record{Method: "messages.sendMessage", Kind: flood.FloodWait, Scope: flood.Method, Until: time.Now().Add(time.Minute), Wait: time.Minute})
+		require.ErrorIs(t, <-hasty, flood.ErrGivenUp)
+		require.Equal(t, time.Second, time.Since(start))
+		require.True(t, b.Covered(send(2), onItsWay))
+		<-patient
+		require.Equal(t, 61*time.Second, time.Since(start))
+	})
+}
+
+func TestWhatWasToldIsNoEvidence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := func(r flood.Record) flood.Record {
+			r.Kind, r.Method, r.Until, r.Wait = flood.FloodWait, "messages.sendMessage", time.Now().Add(time.Minute), time.Minute
+			return r
+		}
+		b := flood.NewBook(flood.Options{})
+		before := sent(t, b, send(3))
+		b.Restore(told(flood.Record{Scope: flood.Chat, Chat: 1}))
+		require.Equal(t, flood.Chat, flooded(t, b, send(2), "FLOOD_WAIT_30").Scope, "one flood is one")
+
+		// A wide one is not refuted by what was sent before, but by what was sent after.
+		b.Restore(told(flood.Record{Scope: flood.Method, Why: "chats 1 and 2 were both flooded"}))
+		b.Passed(before)
+		held(t, b, send(4))
+		b.Sent(&before)
+		b.Passed(before)
+		sent(t, b, send(4))
+		held(t, b, send(1))
+	})
+}
+
+func TestAFloodThatComesBackFromTheStoreIsStillEvidence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		r := flooded(t, b, send(1), "FLOOD_WAIT_30")
+		r.Until, r.Wait = r.Until.Add(time.Millisecond), r.Wait+time.Millisecond // another clock
+		b.Restore(r)
+		require.Equal(t, flood.Method, flooded(t, b, send(2), "FLOOD_WAIT_30").Scope)
+	})
+}
+
+func TestAFloodThatEndedEarlyElsewhereEndsHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := flood.NewBook(flood.Options{Journal: true}), flood.NewBook(flood.Options{Journal: true})
+		flooded(t, a, send(1), "FLOOD_WAIT_3600")
+		flooded(t, a, send(2), "FLOOD_WAIT_3600")
+		b.Restore(a.Changes()...)
+		held(t, b, send(3))
+		gone := make(chan flood.Pass, 2)
+		for range 2 {
+			go func() { gone <- enter(t, b, send(3)) }()
+		}
+		synctest.Wait()
+		a.Clear(func(r flood.Record) bool { return r.Scope == flood.Method })
+		b.Restore(a.Changes()...)
+		synctest.Wait()
+		require.Len(t, gone, 1, "one goes first")
+		b.Passed(<-gone)
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		held(t, b, send(1))
+		require.Empty(t, b.Changes())
+
+		// What b has met itself is its own.
+		flooded(t, b, send(5), "FLOOD_WAIT_60")
+		flooded(t, a, send(5), "FLOOD_WAIT_30")
+		a.Clear(nil)
+		b.Restore(a.Changes()...)
+		held(t, b, send(5))
+		sent(t, b, send(1))
+	})
+}
+
+func TestChangesTellWhatAStoreHasToKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{Journal: true})
+		require.Empty(t, b.Changes())
+		one, two := sent(t, b, send(1)), sent(t, b, send(1))
+		b.Flooded(one, notice(t, "FLOOD_WAIT_30"))
+		r := b.Changes()
+		require.Len(t, r, 1)
+		require.Equal(t, 30*time.Second, r[0].Wait)
+		require.Empty(t, b.Changes(), "once")
+
+		b.Flooded(two, notice(t, "FLOOD_WAIT_5"))
+		require.Empty(t, b.Changes(), "that changed nothing")
+		quiet := sent(t, b, send(3))
+		require.Equal(t, flood.Method, flooded(t, b, send(2), "FLOOD_WAIT_60").Scope)
+		require.Len(t, b.Changes(), 2, "the chat's and the method's")
+		b.Passed(quiet)
+		r = b.Changes()
+		require.Len(t, r, 1, "taken back")
+		require.Equal(t, flood.Method, r[0].Scope)
+		require.True(t, r[0].Until.IsZero())
+		require.Equal(t, "flood/0/method/inferred/0/false/messages.sendMessage", r[0].Key())
+
+		b.Clear(func(r flood.Record) bool { return r.Chat == 1 })
+		r = b.Changes()
+		require.Equal(t, int64(1), r[0].Chat)
+		require.True(t, r[0].Until.IsZero())
+
+		// What ran out is known by everybody.
+		time.Sleep(time.Minute)
+		sent(t, b, send(9))
+		require.Empty(t, b.Snapshot())
+		require.Empty(t, b.Changes())
+		flooded(t, b, send(1), "FLOOD_WAIT_5")
+		time.Sleep(time.Minute)
+		require.Empty(t, b.Changes(), "before anybody asked")
+	})
+}
+
+func TestAJournalThatNobodyReadsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{Journal: true})
+		for round := range int64(50) {
+			for chat := range int64(100) {
+				flooded(t, b, send(1+chat+100*round), "SLOWMODE_WAIT_5")
+			}
+			if round%2 == 0 {
+				b.Clear(nil)
+			}
+			time.Sleep(6 * time.Second)
+		}
+		flooded(t, b, send(1), "SLOWMODE_WAIT_5")
+		require.Equal(t, 1, b.Pending())
+	})
+}
+
+func TestKeysAreShortAndTellRecordsApart(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	records := []flood.Record{
+		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMessage", Chat: 1},
+		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMessage", Chat: -1},
+		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMedia", Chat: 1},
+		{Kind: flood.SlowMode, Scope: flood.Chat, Method: "messages.sendMessage", Chat: 1},
+		{Kind: flood.FloodWait, Scope: flood.Method, Method: "messages.sendMessage"},
+		{Kind: flood.PremiumWait, Scope: flood.Method, Method: "messages.sendMessage"},
+		{Kind: flood.FloodWait, Scope: flood.Method, Method: "messages.sendMessage", DC: 2},
+		{Kind: flood.FloodWait, Scope: flood.Account},
+		{Kind: flood.FloodWait, Scope: flood.Account, Reads: true},
+		{Kind: flood.FloodWait, Scope: flood.Method, Method: long},
+		{Kind: flood.FloodWait, Scope: flood.Method, Method: long + "y"},
+	}
+	seen := map[string]bool{}
+	for _, r := range records {
+		key := r.Key()
+		require.LessOrEqual(t, len(key), 512)
+		require.False(t, seen[key], key)
+		seen[key] = true
+	}
+	slow := flood.Record{Kind: flood.SlowMode, Scope: flood.Chat, Method: "messages.sendMedia", Chat: 1}
+	require.Equal(t, records[3].Key(), slow.Key(), "slow mode is of the chat")
+}
+
+func TestRecordsThatNoBookHasWrittenAreIgnored(t *testing.T) {
+	good := flood.Record{Kind: flood.FloodWait, Scope: flood.Method, Method: "a.b", Until: time.Now().Add(time.Minute), Wait: time.Minute}
+	for name, spoil := range map[string]func(r *flood.Record){
+		"no kind":             func(r *flood.Record) { r.Kind = 0 },
+		"no wait's kind":      func(r *flood.Record) { r.Kind = flood.PeerFlood },
+		"a kind too many":     func(r *flood.Record) { r.Kind = 200 },
+		"no scope":            func(r *flood.Record) { r.Scope = 0 },
+		"a scope too many":    func(r *flood.Record) { r.Scope = 9 },
+		"no method":           func(r *flood.Record) { r.Method = "" },
+		"a method of 1 MB":    func(r *flood.Record) { r.Method = strings.Repeat("x", 1<<20) },
+		"an account's method": func(r *flood.Record) { r.Scope = flood.Account },
+		"a chat's without":    func(r *flood.Record) { r.Scope = flood.Chat },
+		"a method's chat":     func(r *flood.Record) { r.Chat = 4 },
+		"no wait":             func(r *flood.Record) { r.Wait = 0 },
+		"a negative wait":     func(r *flood.Record) { r.Wait = -time.Minute },
+		"in 29 days":          func(r *flood.Record) { r.Until = time.Now().Add(29 * 24 * time.Hour) },
+		"in a thousand years": func(r *flood.Record) { r.Until = r.Until.AddDate(1000, 0, 0) },
+		"over":                func(r *flood.Record) { r.Until = time.Now().Add(-time.Nanosecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := flood.NewBook(flood.Options{})
+			r := good
+			spoil(&r)
+			b.Restore(r)
+			require.Zero(t, b.Len())
+			require.LessOrEqual(t, len(r.Key()), 512)
+			b.Restore(good, r)
+			require.Equal(t, 1, b.Len())
+		})
+	}
+	b := flood.NewBook(flood.Options{})
+	r := good
+	r.Hits, r.Repeats, r.Wait, r.Why = -5, -5, 1<<62, strings.Repeat("ж", 1000)
+	b.Restore(r)
+	got := b.Snapshot()[0]
+	require.Equal(t, []int{1, 0}, []int{got.Hits, got.Repeats})
+	require.Len(t, got.Why, 256)
+	require.LessOrEqual(t, got.Wait, flood.MaxWait+64*time.Second)
+}
+
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte(`[{"kind":"flood_wait","scope":"chat","method":"messages.sendMessage","chat":1,"until":"2001-09-09T01:47:00Z","wait_ns":20000000000}]`))
+	f.Add([]byte(`[{"kind":"slow_mode","scope":"chat","method":"messages.sendMessage","until":"2001-09-09T01:47:00Z","wait_ns":9e18,"hits":-1,"repeats":99999999}]`))
+	f.Add([]byte(`[{"kind":"flood_wait","scope":"account","reads":true,"why":"\ud800","until":"9999-12-31T23:59:59Z","wait_ns":1},{"kind":"busy","scope":"method","method":"a.b"}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var records []flood.Record
+		if json.Unmarshal(text, &records) != nil {
+			return
+		}
+		hand := &handClock{now: time.Unix(1e9, 0)}
+		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
+		b.Restore(records...)
+		b.Restore(records...)
+		for _, r := range b.Snapshot() {
+			left := r.Until.Sub(hand.now)
+			if left <= 0 || left > r.Wait || r.Wait > flood.MaxWait+64*time.Second || r.Hits < 1 || r.Repeats < 0 {
+				t.Fatalf("%+v", r)
+			}
+			text, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back flood.Record
+			if err := json.Unmarshal(text, &back); err != nil || back.Key() != r.Key() || len(r.Key()) > 512 {
+				t.Fatalf("%s: %v, %q, %q", text, err, back.Key(), r.Key())
+			}
+			call := flood.Call{DC: r.DC, Method: r.Method, Chat: r.Chat, Reads: r.Reads}
+			if _, err := b.Enter(t.Context(), call, 0); err == nil {
+				t.Fatalf("not held back: %+v", r)
+			}
+			again := flood.NewBook(flood.Options{Clock: hand})
+			again.Restore(back)
+			if again.Len() != 1 {
+				t.Fatalf("not restored: %s", text)
+			}
+		}
+		if len(b.Changes()) != 0 {
+			t.Fatal("tells what it was told")
+		}
+		hand.now = hand.now.Add(15 * 24 * time.Hour)
+		if len(b.Snapshot()) != 0 || b.Len() != 0 {
+			t.Fatalf("never ends: %+v", b.Snapshot())
+		}
+	})
+}
