@@ -1,7 +1,6 @@
 package localdc
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
 	"slices"
@@ -72,8 +71,7 @@ func (c *call) exportAuthorization(r *tg.AuthExportAuthorizationRequest) (bin.En
 	if r.DCID == c.dc.id || !c.has(r.DCID) {
 		return nil, tgerr.New(400, "DC_ID_INVALID")
 	}
-	token := make([]byte, 32)
-	_, _ = rand.Read(token) // never fails
+	token := randomBytes(32)
 	c.auth.exports[string(token)] = export{root: c.auth.logins[c.key], dc: r.DCID}
 	return &tg.AuthExportedAuthorization{ID: c.chats.self.id, Bytes: token}, nil
 }

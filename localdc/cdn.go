@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/pem"
 	"fmt"
+	"slices"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/crypto"
@@ -55,7 +56,7 @@ func (f *cdnFile) upload() error {
 	if err != nil {
 		return fmt.Errorf("encrypt for the CDN: %w", err)
 	}
-	iv := append([]byte(nil), f.iv...)
+	iv := slices.Clone(f.iv)
 	binary.BigEndian.PutUint32(iv[len(iv)-4:], 0)
 	f.data = make([]byte, len(f.plain.data))
 	cipher.NewCTR(block, iv).XORKeyStream(f.data, f.plain.data)

@@ -21,7 +21,8 @@ func (c *Chat) SetLimit(r Rate) error {
 	if err := r.validate("SetLimit"); err != nil {
 		return err
 	}
-	return c.limit(func(l *chatLimit) { l.rate = r })
+	c.limit(func(l *chatLimit) { l.rate = r })
+	return nil
 }
 
 // SetWindow gives this chat a sliding window of its own for messages and edits,
@@ -31,17 +32,17 @@ func (c *Chat) SetWindow(w Window) error {
 	if err := w.validate("SetWindow"); err != nil {
 		return err
 	}
-	return c.limit(func(l *chatLimit) { l.window = w })
+	c.limit(func(l *chatLimit) { l.window = w })
+	return nil
 }
 
-func (c *Chat) limit(change func(*chatLimit)) error {
+func (c *Chat) limit(change func(*chatLimit)) {
 	c.cloud.mu.Lock()
 	defer c.cloud.mu.Unlock()
 	own := c.cloud.judge.chats[c.MarkedID()]
 	change(&own)
 	c.cloud.judge.chats[c.MarkedID()] = own
 	c.cloud.retune()
-	return nil
 }
 
 // SetSlowMode lets one message in each d through to the chat, 0 for no slow

@@ -57,9 +57,9 @@ type Options struct {
 	// Clock is what limits, dates and delays are reckoned on. The limits are as
 	// exact with a virtual clock as with the real one. Default: clock.System.
 	Clock clock.Clock
-	// Key is the RSA key of all data centres but the CDN, of 2048 bits. Default: one is
-	// generated, which takes some 0.1 s to 0.5 s; a test suite with many Clouds
-	// may share one.
+	// Key is the RSA key of all data centres but the CDN, of 2048 bits. Default:
+	// one is generated, which takes some 0.1 s to 0.5 s; a test suite with many
+	// Clouds may share one.
 	Key *rsa.PrivateKey
 	// Logger gets what the servers have to say. Default: nothing.
 	Logger *zap.Logger
