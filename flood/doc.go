@@ -1,5 +1,5 @@
 // Package flood knows the waits that Telegram orders: how they are worded, how far
-// each reaches, and when it ends.
+// each reaches, and when it ends. It also knows the refusals that never end.
 //
 // # Reading
 //
@@ -33,16 +33,38 @@
 // centre. Waits of a test phone, a busy worker and a failed skip hold the method in
 // its chat, or the method when there is no chat.
 //
-// A wait without a number is a second long, and twice as long each time a call that
-// was sent after it meets it again, up to 64 seconds. A call that comes through
-// makes it start over.
-//
 // # After the deadline
 //
 // When calls have waited for a deadline, one goes first. The others follow when it
 // came through; were they all let go at once, a limit that still holds would refuse
 // them all at once. In slow mode they follow one by one, as it allows no more. A
-// flood for which nobody waits ends silently.
+// flood for which nobody waits ends silently. [Book.Passed] returns how many follow, for
+// those who want to pace them.
+//
+// When the call that went first is flooded again, the server's answer was too short, and
+// the next is not taken at its word: the hold is the wait and an extra of 1, 2, 4 … 64
+// seconds, doubled with each repeat, but never more than the wait itself. A wait without a
+// number is a second long, and twice as long each time a call that was sent after it
+// meets it again, up to 64 seconds. A call that comes through makes either start over.
+// Premium waits and slow mode are exact and are kept as they are. [Record.Until] and
+// [Record.Wait] have the hold, [Record.Repeats] the number of repeats.
+//
+// # Over restarts and processes
+//
+// A [Record] is also JSON, with a [Record.Key] to keep it under. A book that keeps a
+// journal says in [Book.Changes] what a store has to know, and takes in with
+// [Book.Restore] what a store, or another process, knows. Deadlines are wall time there.
+// A clock that was set back makes no wait longer than it was ordered; one that was set
+// forward ends it. What was restored holds calls back but is no evidence for a wider
+// scope, since nobody in this process saw what came through.
+//
+// # Refusals that never pass
+//
+// Some refusals do not pass by waiting: the account is limited for spam, frozen or banned,
+// or its key is gone. A [Guard] makes a [*RefusalError] of each and counts them. After 20 of
+// a kind in 10 minutes it has tripped: calls that the kind concerns are refused without
+// being sent, until somebody clears it or, where that helps, logs in. What each kind
+// concerns is said at [RefusalKind], what makes a count start over at [Guard.Passed].
 //
 // # Patience
 //
@@ -52,7 +74,9 @@
 // # What it does not do
 //
 // The Book slows nothing down ahead of a flood, sends nothing and repeats nothing.
-// It keeps its floods in memory. It trusts its caller to hand back every [Pass]: a
+// Neither it nor the Guard reads or writes a store; a crash between a flood and the moment
+// when its record is kept forgets the flood. Clocks of processes that share records
+// are taken to agree to a second or so. The Book trusts its caller to hand back every [Pass]: a
 // pass that went first and is lost keeps those behind it waiting, up to their own
 // limits.
 package flood

@@ -111,7 +111,8 @@ func (g *Guard) Check(call Call) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, k := range concerns(call) {
+	ks, first := concerns(call)
+	for _, k := range ks[first:] {
 		if r := g.counts[k]; r != nil && !r.Tripped.IsZero() {
 			e := r.refuse(call)
 			e.Local, e.Server = true, tgerr.New(r.Code, r.Message)
@@ -121,16 +122,17 @@ func (g *Guard) Check(call Call) error {
 	return nil
 }
 
-// concerns are the keys of all refusals that would concern the call, the gravest first.
-func concerns(call Call) []refusalKey {
-	ks := []refusalKey{
-		{kind: AccountBanned}, {kind: AuthGone, dc: call.DC},
+// concerns are the keys of all refusals that would concern the call, from first on.
+func concerns(call Call) (ks [4]refusalKey, first int) {
+	ks = [...]refusalKey{
+		{kind: AuthGone, dc: call.DC}, {kind: AccountBanned},
 		{kind: AccountFrozen, method: call.Method}, {kind: SpamLimited, method: call.Method},
 	}
 	if needsNoLogin(call.Method) {
-		ks = append(ks[2:], refusalKey{kind: AccountBanned, method: call.Method})
+		ks[1].method = call.Method
+		return ks, 1
 	}
-	return ks
+	return ks, 0
 }
 
 // reach tells what a refusal of the call concerns. That a key is no longer good is not
@@ -236,7 +238,8 @@ func (g *Guard) Passed(call Call) (cleared int) {
 		g.note(k)
 		forgotten = true
 	}
-	for _, k := range concerns(call) {
+	ks, first := concerns(call)
+	for _, k := range ks[first:] {
 		if r := g.counts[k]; r != nil && r.Tripped.IsZero() && r.Kind != SpamLimited {
 			forget(k)
 		}

@@ -90,7 +90,6 @@ func (b *Book) Restore(records ...Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
-	b.sweep(now)
 	seq := b.seq.Load() + 1
 	news := false
 	for _, rec := range records {
@@ -122,7 +121,7 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 	left = min(left, wait)
 	// Of its own scope, it is not to be taken back as a wider one may be. See note.
 	inferred := k.scope == Account || rec.Why != "" && k.scope == Method && !k.fixed
-	fresh := r == nil
+	fresh := r == nil || r.dead(now)
 	if fresh {
 		r = &record{key: k}
 		b.records[k] = r
