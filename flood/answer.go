@@ -85,7 +85,15 @@ func (b *Book) leave(pass Pass) {
 // stands now, at the widest scope that the flood reaches. Nothing is recorded for
 // a notice that is not [Notice.Waitable]: the call then counts as one that left
 // without an answer, and the Record has no Until.
-func (b *Book) Flooded(pass Pass, n Notice) Record {
+func (b *Book) Flooded(pass Pass, n Notice) Record { return b.flooded(pass, n, false) }
+
+// FloodedWhole is Flooded for a method that is known to be limited as a whole, such as by
+// floods that have proven it before: a FLOOD_WAIT in one chat is then taken for the
+// method's, and need not be met in a second chat first. A call that is sent after it and
+// comes through in another chat takes that back as ever.
+func (b *Book) FloodedWhole(pass Pass, n Notice) Record { return b.flooded(pass, n, true) }
+
+func (b *Book) flooded(pass Pass, n Notice, whole bool) Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// What the pass went first for and the flood does not reach goes to another.
@@ -97,7 +105,7 @@ func (b *Book) Flooded(pass Pass, n Notice) Record {
 
 	now := b.clock.Now()
 	b.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, vague: n.Unnumbered}
+	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
 	targets := b.reach(f)
 	f.repeats = b.repeats(targets, pass, n)
 	f.until = now.Add(n.hold(f.repeats))
@@ -120,6 +128,7 @@ type arrival struct {
 	seq     uint64
 	repeats int
 	vague   bool // without a number
+	whole   bool // the method is known to be limited as a whole
 }
 
 // repeats is how often in a row the flood was met again, this time included. It was if

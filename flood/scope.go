@@ -50,6 +50,9 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 		t.inferred = r.inferred
 		return t, true
 	}
+	if f.whole && k.scope == Method {
+		t.widens, t.since, t.why = true, f.seq, "floods before it were of all chats"
+	}
 	for _, r := range b.records {
 		if r.testifies(f, k) && b.through[k] < r.since && r.until.After(t.until) {
 			t.widens, t.until, t.since, t.hits, t.why = true, r.until, r.since, r.hits, r.with(f.call)

@@ -200,3 +200,24 @@ func TestAFloodOfTheMethodItselfIsNotTakenBack(t *testing.T) {
 		require.Equal(t, 40*time.Second, held(t, b, send(0)).Wait)
 	})
 }
+
+func TestFloodOfAMethodKnownToBeLimitedAsAWholeNeedsNoSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		before := sent(t, b, send(3))
+		pass := sent(t, b, send(1))
+		b.Sent(&pass)
+		r := b.FloodedWhole(pass, notice(t, "FLOOD_WAIT_30"))
+		require.Equal(t, flood.Method, r.Scope)
+		require.True(t, r.Widened)
+		require.NotEmpty(t, r.Why)
+		require.Equal(t, 30*time.Second, time.Until(r.Until))
+		require.Equal(t, flood.Method, held(t, b, send(2)).Scope)
+
+		b.Passed(before)
+		held(t, b, send(2))
+		later := sent(t, b, flood.Call{Method: "messages.editMessage", Chat: 2})
+		b.Passed(later)
+		held(t, b, send(2))
+	})
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/store"
+	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/store/redisstore"
+)
+
+// keep is where the bot keeps what outlives it: floods, learned rates, awards.
+type keep struct {
+	limits invoke.LimiterOptions // with what the store is for
+	awards *keyed.Limiter
+	// close closes the store, after everything that uses it.
+	close func() error
+}
+
+// open opens the store that the configuration names.
+func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
+	policy := store.Local // a bot that goes on by what it knows is what most want
+	if cfg.OnStoreFailure != "" {
+		policy, _ = store.ParsePolicy(cfg.OnStoreFailure) // it has been checked
+	}
+	k := keep{limits: s.limits, close: func() error { return nil }}
+	k.limits.OnFailure = policy
+	var counts keyed.Store
+	switch {
+	case cfg.RedisURL.Reveal() != "":
+		// The number before the colon is the bot's id, which everybody may know.
+		id, _, _ := strings.Cut(cfg.BotToken.Reveal(), ":")
+		redis, err := redisstore.Open(ctx, cfg.RedisURL.Reveal(), cmp.Or(cfg.Account, id, "demo"))
+		if err != nil {
+			return keep{}, err
+		}
+		k.limits.Memory, k.limits.Shared, counts, k.close = redis, redis, redis, redis.Close
+	case cfg.StoreFile != "":
+		file, err := boltstore.Open(cfg.StoreFile, boltstore.Options{})
+		if err != nil {
+			return keep{}, err
+		}
+		k.limits.Memory, counts, k.close = file, file, file.Close
+	}
+	var err error
+	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy}); err != nil {
+		return keep{}, errors.Join(err, k.close())
+	}
+	return k, nil
+}
+
+// temporary is the configuration of a demonstration, whose store goes with it: it is to
+// leave no trace, and to find none of an account.
+func temporary(cfg config.Config) (_ config.Config, remove func() error, err error) {
+	if cfg.StoreFile == "" {
+		return cfg, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "examplebot")
+	if err != nil {
+		return cfg, nil, fmt.Errorf("a place for the demonstration's store: %w", err)
+	}
+	cfg.StoreFile = filepath.Join(dir, filepath.Base(config.DefaultStoreFile))
+	return cfg, func() error { return os.RemoveAll(dir) }, nil
+}

@@ -1,0 +1,298 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
+)
+
+// The keys under which facts are kept begin with what they are about. Those of floods and
+// refusals are made by package flood.
+const (
+	floodFact   = "flood/"
+	refusalFact = "refusal/"
+	rateFact    = "rate/"
+	limitsFact  = "limits"
+)
+
+const (
+	// rateKept is how long a learned rate is remembered: what an account may do a month
+	// later is another question.
+	rateKept = 30 * 24 * time.Hour
+	// refusalKept is how long a refusal that never passes is, unless it is cleared.
+	refusalKept = 365 * 24 * time.Hour
+	// limitsKept is how long a change of the limits reaches processes that start later.
+	limitsKept = 24 * time.Hour
+	// rateEvery is how often the growth of a rate is written down. What is lost grows again.
+	rateEvery = 10 * time.Second
+	// storePatience bounds one look at the store.
+	storePatience = 2 * time.Second
+	// watchPause is how long to wait before a store that was lost is asked again, at
+	// first, and at most.
+	watchPause, longestWatchPause = 100 * time.Millisecond, 5 * time.Second
+)
+
+// minKept is the shortest flood that is worth remembering over a restart.
+const minKept = 2 * time.Second
+
+// keeper keeps what the limiter has to remember beyond the process.
+type keeper struct {
+	memory store.Memory
+	shared bool // with other processes of the account
+	report func(error)
+	ended  chan struct{} // closed when nobody watches any more
+
+	mu      sync.Mutex            // one save at a time, so that none overtakes a later one
+	limits  limits                // that were changed while the processes ran
+	pending map[string]store.Fact // not saved yet
+	next    time.Time             // when growth is worth a save
+	lost    bool
+}
+
+func newKeeper(memory store.Memory, shared bool, report func(error)) *keeper {
+	return &keeper{memory: memory, shared: shared, report: report, ended: make(chan struct{}), pending: map[string]store.Fact{}}
+}
+
+// save writes what is pending. The lock is held.
+func (k *keeper) saveLocked(ctx context.Context) {
+	if len(k.pending) == 0 {
+		return
+	}
+	facts := make([]store.Fact, 0, len(k.pending))
+	for _, fact := range k.pending {
+		facts = append(facts, fact)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	err := k.memory.Save(ctx, facts...)
+	if err == nil {
+		clear(k.pending)
+	}
+	k.noteLocked(err)
+}
+
+// noteLocked tells of a store that is lost, and of one that is back, once.
+func (k *keeper) noteLocked(err error) {
+	if lost := err != nil; lost != k.lost {
+		k.lost = lost
+		k.report(err)
+	}
+}
+
+// recall brings back what was remembered, before the first call. With the policy Closed a
+// store that cannot be read is an error: a flood may stand that is not known.
+func (l *Limiter) recall(policy store.Policy) error {
+	ctx, cancel := context.WithTimeout(l.life, storePatience)
+	defer cancel()
+	facts, err := l.keeper.memory.Load(ctx)
+	if err != nil && policy == store.Closed {
+		return fmt.Errorf("memory: %w", err)
+	}
+	l.keeper.mu.Lock()
+	l.keeper.noteLocked(err)
+	l.keeper.mu.Unlock()
+	for _, fact := range facts {
+		l.told(fact)
+	}
+	return nil
+}
+
+// watch takes in what other processes met, until the limiter is closed.
+func (l *Limiter) watch() {
+	defer close(l.keeper.ended)
+	pause := watchPause
+	for {
+		began := l.clock.Now()
+		err := l.keeper.memory.Watch(l.life, l.told)
+		if l.life.Err() != nil {
+			return
+		}
+		l.keeper.mu.Lock()
+		l.keeper.noteLocked(err)
+		l.keeper.mu.Unlock()
+		if l.clock.Now().Sub(began) > longestWatchPause {
+			pause = watchPause
+		}
+		timer := l.clock.Timer(pause)
+		select {
+		case <-timer.C():
+		case <-l.life.Done():
+			timer.Stop()
+			return
+		}
+		pause = min(2*pause, longestWatchPause)
+		l.remember() // what could not be saved
+	}
+}
+
+// remember saves what has changed since the last time. It blocks while the store writes.
+func (l *Limiter) remember() { l.rememberUntil(l.life) }
+
+func (l *Limiter) rememberUntil(ctx context.Context) {
+	if l.keeper == nil {
+		return
+	}
+	floods, refusals := l.book.Changes(), l.guard.Changes()
+	if len(floods) == 0 && len(refusals) == 0 && !l.learning.news.Load() {
+		return
+	}
+	k := l.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range floods {
+		if r.Until.IsZero() {
+			k.pending[r.Key()] = store.Fact{Key: r.Key()}
+		} else if r.Wait >= minKept || k.shared {
+			k.pending[r.Key()] = fact(r.Key(), r, r.Until)
+		}
+	}
+	for _, r := range refusals {
+		if r.Tripped.IsZero() && len(r.At) == 0 {
+			k.pending[r.Key()] = store.Fact{Key: r.Key()}
+		} else {
+			k.pending[r.Key()] = fact(r.Key(), r, l.clock.Now().Add(refusalKept))
+		}
+	}
+	if now := l.clock.Now(); len(floods) > 0 || !now.Before(k.next) {
+		k.next = now.Add(rateEvery)
+		for _, f := range l.learning.changes(now) {
+			k.pending[f.Key] = f
+		}
+	}
+	k.saveLocked(ctx)
+}
+
+// fact makes a fact of a value that encodes.
+func fact(key string, value any, until time.Time) store.Fact {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return store.Fact{Key: key} // of a kind that there is not: nothing to remember
+	}
+	return store.Fact{Key: key, Value: text, Until: until}
+}
+
+// told takes in a fact that was kept, or that another process saved. One that does not
+// read is ignored: it is of another version.
+func (l *Limiter) told(f store.Fact) {
+	switch {
+	case strings.HasPrefix(f.Key, floodFact):
+		var r flood.Record
+		if f.Value == nil {
+			for _, known := range l.book.Snapshot() {
+				if known.Key() == f.Key {
+					known.Until, known.Wait = time.Time{}, 0
+					l.book.Restore(known)
+				}
+			}
+		} else if json.Unmarshal(f.Value, &r) == nil {
+			l.book.Restore(r)
+		}
+	case strings.HasPrefix(f.Key, refusalFact):
+		var r flood.Refusal
+		if f.Value == nil {
+			for _, known := range l.guard.Snapshot() {
+				if known.Key() == f.Key {
+					known.At, known.Tripped = nil, time.Time{}
+					l.guard.Restore(known)
+				}
+			}
+		} else if json.Unmarshal(f.Value, &r) == nil {
+			l.guard.Restore(r)
+		}
+	case strings.HasPrefix(f.Key, rateFact):
+		l.toldRate(f)
+	case f.Key == limitsFact && l.keeper.shared:
+		var changed limits
+		if json.Unmarshal(f.Value, &changed) == nil {
+			l.adopt(changed)
+		}
+	}
+}
+
+// key is the text under which a store keeps a learned rate.
+func (what learned) key() string {
+	if what.chat != 0 {
+		return rateFact + "chat/" + strconv.FormatInt(int64(what.chat), 10)
+	}
+	return rateFact + what.category.String()
+}
+
+func learnedOf(key string) (what learned, err error) {
+	name := strings.TrimPrefix(key, rateFact)
+	if chat, ok := strings.CutPrefix(name, "chat/"); ok {
+		id, err := strconv.ParseInt(chat, 10, 64)
+		if err == nil && id == 0 {
+			err = errors.New("no chat")
+		}
+		return learned{chat: classify.Peer(id)}, err
+	}
+	what.category, err = classify.ParseCategory(name)
+	return what, err
+}
+
+// keptRate is a learned rate as it is stored. A rate is only worth what it was learned
+// below: with another ceiling it is cut to that.
+type keptRate struct {
+	Ceiling float64     `json:"ceiling"` // of a chat, whose kind is not known from its key
+	State   learn.State `json:"state"`
+}
+
+func (l *Limiter) toldRate(f store.Fact) {
+	what, err := learnedOf(f.Key)
+	t := &l.learning
+	if err != nil || t.off {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer func() {
+		delete(t.dirty, what) // it is what the store has
+		if what.chat == 0 {
+			l.tellLocked(what.category, ratelimit.Change{})
+		}
+	}()
+	if f.Value == nil {
+		t.forget(what)
+		return
+	}
+	var kept keptRate
+	if json.Unmarshal(f.Value, &kept) != nil {
+		return
+	}
+	known := t.find(what)
+	rate := t.rate(what, kept.Ceiling)
+	if rate == nil {
+		return
+	}
+	if rate.Restore(kept.State, l.clock.Now()) != nil && known == nil {
+		t.forget(what)
+	}
+}
+
+// changes returns the rates that changed since the last time, as facts.
+func (t *learning) changes(now time.Time) []store.Fact {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var facts []store.Fact
+	for what := range t.dirty {
+		if r := t.find(what); r != nil {
+			facts = append(facts, fact(what.key(), keptRate{Ceiling: r.Ceiling(), State: r.State()}, now.Add(rateKept)))
+		} else {
+			facts = append(facts, store.Fact{Key: what.key()})
+		}
+	}
+	clear(t.dirty)
+	t.news.Store(false)
+	return facts
+}

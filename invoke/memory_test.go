@@ -1,0 +1,384 @@
+package invoke_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
+)
+
+// disk is a memory that outlives the limiters of a test, and that several may share.
+type disk struct {
+	mu       sync.Mutex
+	facts    map[string]store.Fact
+	watchers map[chan store.Fact]bool
+	down     bool
+	saves    int
+}
+
+func newDisk() *disk {
+	return &disk{facts: map[string]store.Fact{}, watchers: map[chan store.Fact]bool{}}
+}
+
+func (d *disk) fail() error {
+	if d.down {
+		return fmt.Errorf("disk: %w", store.ErrUnavailable)
+	}
+	return nil
+}
+
+func (d *disk) setDown(down bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = down
+	if down {
+		for w := range d.watchers {
+			close(w)
+		}
+		clear(d.watchers)
+	}
+}
+
+func (d *disk) keys() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.facts))
+}
+
+func (d *disk) Load(context.Context) ([]store.Fact, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.standing(), d.fail()
+}
+
+func (d *disk) standing() (facts []store.Fact) {
+	for _, f := range d.facts {
+		if f.Until.After(time.Now()) {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+func (d *disk) Save(_ context.Context, facts ...store.Fact) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.fail(); err != nil {
+		return err
+	}
+	d.saves++
+	for _, f := range facts {
+		if f.Value == nil {
+			delete(d.facts, f.Key)
+		} else {
+			d.facts[f.Key] = f
+		}
+		for w := range d.watchers {
+			w <- f
+		}
+	}
+	return nil
+}
+
+func (d *disk) Watch(ctx context.Context, f func(store.Fact)) error {
+	d.mu.Lock()
+	if err := d.fail(); err != nil {
+		d.mu.Unlock()
+		return err
+	}
+	news := make(chan store.Fact, 1000)
+	d.watchers[news] = true
+	all := d.standing()
+	d.mu.Unlock()
+	for _, fact := range all {
+		f(fact)
+	}
+	for {
+		select {
+		case fact, ok := <-news:
+			if !ok {
+				return fmt.Errorf("disk: %w", store.ErrUnavailable)
+			}
+			f(fact)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// process is a client of an account as one process has it.
+func process(t *testing.T, opts invoke.LimiterOptions, s *server) (*invoke.Limiter, func(context.Context, bin.Encoder) error) {
+	t.Helper()
+	limiter, err := invoke.NewLimiter(opts)
+	require.NoError(t, err)
+	t.Cleanup(limiter.Close)
+	_, call := choke(t, invoke.Options{Limiter: limiter}, s)
+	return limiter, func(ctx context.Context, req bin.Encoder) error { return call(ctx, req, nil) }
+}
+
+func TestFloodOutlivesTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDisk(), floods(1, "FLOOD_WAIT_3600")
+		first, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+		requireWait(t, call(t.Context(), to(1)))
+		first.Close()
+
+		for range 100 { // a crash loop
+			time.Sleep(time.Second)
+			again, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+			require.Equal(t, flood.KnownFlood, requireWait(t, call(t.Context(), to(1))).Reason)
+			require.Len(t, again.Floods(), 1)
+			again.Close()
+		}
+		require.Equal(t, 1, s.count(), "the server sees one request in the hour")
+
+		time.Sleep(time.Hour)
+		_, call = process(t, invoke.LimiterOptions{Memory: d}, s)
+		require.NoError(t, call(t.Context(), to(1)))
+	})
+}
+
+func TestFloodIsKnownToTheOtherProcessesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDisk(), floods(1, "FLOOD_WAIT_3600")
+		one, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+		_, otherCall := process(t, invoke.LimiterOptions{Memory: d}, s)
+		requireWait(t, call(t.Context(), to(1)))
+		synctest.Wait()
+		requireWait(t, otherCall(t.Context(), to(1)))
+		require.Equal(t, 1, s.count())
+
+		require.Equal(t, 1, one.ClearFloods(nil))
+		synctest.Wait()
+		require.NoError(t, otherCall(t.Context(), to(1)), "what one forgets, all do")
+		require.Empty(t, d.keys())
+	})
+}
+
+func TestMemoryThatIsLostStopsNoCallAndIsCaughtUpWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s, r := newDisk(), floods(1, "FLOOD_WAIT_3600"), &recorder{}
+		_, call := process(t, invoke.LimiterOptions{Memory: d, Observer: r}, s)
+		synctest.Wait()
+		d.setDown(true)
+		requireWait(t, call(t.Context(), to(1)))
+		require.NoError(t, call(t.Context(), to(2)))
+		require.Empty(t, d.keys())
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"store lost"}, r.kinds(), "once, however often it is asked")
+
+		d.setDown(false)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"store lost", "store back"}, r.kinds())
+		require.Len(t, d.keys(), 1, "what could not be saved is")
+	})
+}
+
+func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		d.setDown(true)
+		_, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		require.ErrorIs(t, err, store.ErrUnavailable, "a flood may stand that nobody knows of")
+
+		d.facts["flood/bad"] = store.Fact{Key: "flood/bad", Value: []byte(`{"until":7}`), Until: time.Now().Add(time.Hour)}
+		r := &recorder{}
+		_, call := process(t, invoke.LimiterOptions{Memory: d, OnFailure: store.Local, Observer: r}, &server{})
+		require.NoError(t, call(t.Context(), to(1)))
+		require.Equal(t, []string{"store lost"}, r.kinds())
+		d.setDown(false)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, call(t.Context(), to(1)), "a fact that does not read is ignored")
+	})
+}
+
+// limited answers as a server does that takes so many calls a second, whoever they are for.
+func limited(perSecond float64, burst int) (*server, *int) {
+	tokens, at, flooded := float64(burst), time.Now(), 0
+	var stands time.Time
+	return &server{answer: func(int, bin.Encoder) error {
+		now := time.Now()
+		tokens, at = min(float64(burst), tokens+now.Sub(at).Seconds()*perSecond), now
+		if tokens < 1 || now.Before(stands) {
+			flooded++
+			wait := time.Duration((1-tokens)/perSecond*float64(time.Second)).Truncate(time.Second) + time.Second
+			if until := now.Add(wait); until.After(stands) {
+				stands = until
+			}
+			return tgerr.New(420, fmt.Sprintf("FLOOD_WAIT_%d", int(time.Until(stands).Seconds()+0.999)))
+		}
+		tokens--
+		return nil
+	}}, &flooded
+}
+
+// work sends to chats in turn for as long as it takes, without a pause, and returns how many
+// came through.
+func work(t *testing.T, call func(context.Context, bin.Encoder) error, d time.Duration) (sent int) {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	next := int64(0)
+	for range 16 {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				mu.Lock()
+				next++
+				chat := next % 1000
+				mu.Unlock()
+				if call(ctx, to(chat+1)) == nil {
+					mu.Lock()
+					sent++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return sent
+}
+
+func TestUnknownLimitIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, flooded := limited(10, 10)
+		d, r := newDisk(), &recorder{}
+		opts := invoke.LimiterOptions{
+			Memory: d, Observer: r,
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(30)},
+		}
+		limiter, call := process(t, opts, s)
+		work(t, call, time.Minute)
+		before := *flooded
+		sent := work(t, call, 9*time.Minute)
+		t.Logf("in 9 minutes %d came through, of 5400; %d floods, %d in the first minute", sent, *flooded-before, before)
+		require.GreaterOrEqual(t, sent, 5400*9/10)
+		require.LessOrEqual(t, *flooded-before, 9)
+
+		rates := limiter.Learned()
+		require.Len(t, rates, 1)
+		require.Equal(t, classify.Message, rates[0].Category)
+		require.InDelta(t, 10, rates[0].Rate, 3)
+		require.Equal(t, 30.0, rates[0].Ceiling)
+		require.Equal(t, rates[0].Rate, limiter.Stats()[classify.Message].Limit.Rate)
+		require.Contains(t, r.kinds(), "learned")
+		limiter.Close()
+
+		again, call := process(t, opts, s)
+		require.InDelta(t, rates[0].Rate, again.Learned()[0].Rate, 0.5, "a restart does not learn anew")
+		before = *flooded
+		sent = work(t, call, time.Minute)
+		require.GreaterOrEqual(t, sent, 540)
+		require.LessOrEqual(t, *flooded-before, 1)
+
+		again.Unlearn()
+		require.Empty(t, again.Learned())
+		require.Equal(t, 30.0, again.Stats()[classify.Message].Limit.Rate)
+	})
+}
+
+func TestNoisyChatLearnsItsOwnRateAndCostsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		last := map[int64]time.Time{}
+		s.answer = func(_ int, input bin.Encoder) error {
+			req, ok := classify.Unwrap(input).(*tg.MessagesSendMessageRequest)
+			if !ok {
+				return nil
+			}
+			chat := req.Peer.(*tg.InputPeerUser).UserID
+			if chat != 1 {
+				return nil
+			}
+			if since := time.Since(last[chat]); since < 4*time.Second {
+				return tgerr.New(420, fmt.Sprintf("FLOOD_WAIT_%d", 5-int(since.Seconds())))
+			}
+			last[chat] = time.Now()
+			return nil
+		}
+		limiter, call := process(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, s)
+		for range 200 {
+			_ = call(t.Context(), to(1))
+		}
+		before := limiter.Learned()
+		require.Len(t, before, 1)
+		require.Equal(t, classify.Peer(1), before[0].Chat)
+		require.InDelta(t, 0.25, before[0].Rate, 0.15)
+		require.Equal(t, 20.0, limiter.Stats()[classify.Message].Limit.Rate, "the category is as it was")
+		require.NoError(t, call(invoke.WithNoWait(t.Context()), to(2)))
+	})
+}
+
+func TestLearningCanBeTurnedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := limited(10, 10)
+		limiter, call := process(t, invoke.LimiterOptions{LearnNothing: true}, s)
+		work(t, call, 20*time.Second)
+		require.Empty(t, limiter.Learned())
+		require.Equal(t, 20.0, limiter.Stats()[classify.Message].Limit.Rate)
+	})
+}
+
+func TestLongFloodIsNoRateToLearn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, call := process(t, invoke.LimiterOptions{}, floods(1, "FLOOD_WAIT_3600"))
+		requireWait(t, call(t.Context(), &tg.ContactsResolveUsernameRequest{Username: "a"}))
+		require.Empty(t, limiter.Learned())
+	})
+}
+
+func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := true
+		s := &server{answer: func(int, bin.Encoder) error {
+			if refuse {
+				return tgerr.New(400, "PEER_FLOOD")
+			}
+			return nil
+		}}
+		d, r := newDisk(), &recorder{}
+		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		require.NoError(t, err)
+		_, call := choke(t, invoke.Options{Limiter: limiter, Observer: r}, s)
+		for range 30 {
+			err := call(t.Context(), to(1), nil)
+			require.ErrorIs(t, err, flood.ErrRefused)
+			require.True(t, tgerr.Is(err, "PEER_FLOOD"), "programs that look for it find it")
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 20, s.count(), "the others were not sent")
+		require.Equal(t, 1, strings.Count(strings.Join(r.kinds(), ","), "stopped"))
+		limiter.Close()
+
+		again, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		require.NoError(t, err)
+		defer again.Close()
+		_, call = choke(t, invoke.Options{Limiter: again}, s)
+		refused, ok := errors.AsType[*flood.RefusalError](call(t.Context(), to(1), nil))
+		require.True(t, ok)
+		require.True(t, refused.Local, "a restart does not hammer on")
+		refuse = false
+		require.NotZero(t, again.ClearRefusals(nil))
+		require.NoError(t, call(t.Context(), to(1), nil))
+		require.Empty(t, again.Refusals())
+		require.Empty(t, d.keys())
+	})
+}
