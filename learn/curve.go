@@ -17,6 +17,7 @@ const (
 	restAfter  = 60.0 // seconds of use at the ceiling until the floods are forgotten
 	slackFor   = 1.0  // seconds of allowance that may lie unused before a probe ends, …
 	slackCalls = 4.0  // … or so many calls, if they take longer
+	payBack    = 1.1  // a burst is forgotten as if the rate in force were so much more
 	tellAt     = 0.02 // the change, as a share, that is worth telling a limiter
 )
 
@@ -32,7 +33,7 @@ func (r *Rate) Sent(now time.Time) Call {
 		r.last = now
 	}
 	r.number++
-	r.over = max(0, r.over+1-r.rate*passed)
+	r.over = max(0, r.over+1-payBack*r.rate*passed)
 	call := Call{number: r.number, at: r.last, rate: r.rate, over: r.over}
 	if r.learned {
 		call.probed = max(0, r.used-r.hold)
@@ -53,7 +54,7 @@ func (r *Rate) grow(passed float64) {
 	case r.used <= r.hold:
 	case unused: // and so the probe proves nothing: back to the plateau
 		r.used, r.hold = r.climb(), checkAfter
-	case r.ramp(r.used-r.hold).dwell() > restAfter:
+	case r.rate == r.ceiling && r.ramp(r.used-r.hold).dwell() > restAfter:
 		r.learned = false
 	}
 	r.move()

@@ -7,8 +7,7 @@ import (
 	"github.com/weirtg/weir/learn"
 )
 
-// A bot is configured for 30 calls a second, and the server floods its first call after
-// a second.
+// A bot is configured for 30 calls a second. After a second the server floods it, once.
 func Example() {
 	rate, err := learn.New(30, learn.Options{})
 	if err != nil {
@@ -28,11 +27,16 @@ func Example() {
 	fmt.Printf("at the ceiling: %.1f/s\n", rate.PerSecond())
 	rate.Flooded(last)
 	fmt.Printf("after a flood:  %.1f/s, and a burst of 40 is %.0f\n", rate.PerSecond(), rate.Burst(40))
-	send(10)
-	fmt.Printf("ten s later:    %.1f/s\n", rate.PerSecond())
+	send(4)
+	fmt.Printf("4 s of use:     %.1f/s\n", rate.PerSecond())
 	now = now.Add(time.Hour)
 	fmt.Printf("an idle hour:   %.1f/s\n", rate.PerSecond())
-	send(40)
-	fmt.Printf("a minute's use: %.1f/s\n", rate.PerSecond())
+	send(50)
+	fmt.Printf("50 s of use:    %.1f/s\n", rate.PerSecond())
 	// Output:
+	// at the ceiling: 30.0/s
+	// after a flood:  14.3/s, and a burst of 40 is 1
+	// 4 s of use:     20.4/s
+	// an idle hour:   20.4/s
+	// 50 s of use:    30.0/s
 }

@@ -94,8 +94,8 @@ func (r *Rate) Ceiling() float64 { return r.ceiling }
 func (r *Rate) Learned() bool { return r.learned }
 
 // Burst is what is left of the burst that is configured beside the ceiling: it shrinks
-// as the rate does, and to what the server has been seen to take at once, but not
-// below 1. A burst below 1 comes back as it is.
+// as the rate does, and to what the server has been seen to take at once, which can be
+// 1. It is never below 1; a configured burst below 1 comes back as it is.
 func (r *Rate) Burst(configured float64) float64 {
 	if !r.learned {
 		return configured

@@ -30,7 +30,7 @@ func TestARestartDoesNotRelearn(t *testing.T) {
 		}
 		floods := between(s.events, 600, 1200)
 		t.Logf("burst %2v: %d floods in 10 minutes of a restart each 30 s", burst, floods)
-		require.LessOrEqual(t, floods, 10)
+		require.LessOrEqual(t, floods, 15, "learning anew would take 4 each time")
 	}
 }
 
