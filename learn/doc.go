@@ -75,15 +75,21 @@
 //
 // # What it promises
 //
-// The tests measure it in virtual time, against servers that take 1 to 30 calls at once and
-// wait in whole seconds, without and with 100 ms on the way, and a client that always has
-// work. A limit of a third of the ceiling is used to more than 92 % after the first
-// minute, with 9 floods in 9 minutes. A limit that halves costs 5 floods at most in the
-// minute after it. One that halves, doubles or quadruples is used to 90 %, over ten
-// seconds that begin within a minute. A hundred calls in flight when the first flood
-// comes are one event.
+// The tests measure it in virtual time, against servers that take 1 to 40 calls at once and
+// wait in whole seconds, with up to 200 ms on the way, and a client that always has work:
+//
+//   - After the first minute a limit that stands is used to at least 90 %, with a flood in
+//     each 55 to 60 s.
+//   - A limit that halves, doubles or quadruples is used to 90 % over ten seconds that
+//     begin within a minute of the change, whenever it comes. A fall costs some 4 floods.
+//   - However many calls are in flight when the first flood comes, they are one event.
+//   - An idle hour changes nothing, and does not end in a burst that the server would not take.
+//
+// A server that takes two or three calls at once is the hardest to read. There it can
+// take a minute longer, about once in a hundred changes.
 //
 // It does not promise that there is no flood, nor that a limit that changes all the
-// time is followed. It knows one limit: floods of a chat must not be told to the Rate of a
-// method.
+// time is followed. Floods that are not about how much is sent lower the rate for
+// nothing; one in a thousand calls costs 10 to 30 % of it. It knows one limit: the
+// floods of a chat must not be told to the Rate of a method.
 package learn

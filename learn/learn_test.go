@@ -2,6 +2,7 @@ package learn_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,6 +109,46 @@ func TestAChangedLimitIsFoundWithinAMinute(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The two tests above choose their servers. These are drawn: limits from 3 to 25 a
+// second, bursts from 1 to 40, up to 200 ms on the way.
+func TestServersAtRandom(t *testing.T) {
+	const servers = 200
+	rnd := rand.New(rand.NewPCG(1, 2))
+	draw := func() (burst, rtt float64) { return float64(1 + rnd.IntN(40)), 0.2 * rnd.Float64() }
+	share, tens, late := 1.0, 0, 0
+	for range servers {
+		limit := 3 + 22*rnd.Float64()
+		burst, rtt := draw()
+		s := newSim(t, 30, 40, newBucketServer(limit, burst), rtt)
+		s.work(600)
+		share = min(share, float64(between(s.passed, 60, 600))/(540*limit))
+		floods := between(s.events, 60, 600)
+		require.LessOrEqual(t, floods, 10, "limit %v burst %v rtt %v", limit, burst, rtt)
+		if floods > 9 {
+			tens++
+		}
+
+		burst, rtt = draw()
+		server := newBucketServer(10, burst)
+		s = newSim(t, 30, 40, server, rtt)
+		fall := 240 + 60*rnd.Float64()
+		s.work(fall)
+		server.change(fall, 5)
+		rise := fall + 180 + 60*rnd.Float64()
+		s.work(rise)
+		server.change(rise, 10+10*float64(rnd.IntN(2)))
+		s.work(rise + 140)
+		if s.settled(fall, 5, true) > 60 || s.settled(rise, server.rate, false) > 60 {
+			late++
+		}
+	}
+	t.Logf("of %d servers: at least %.1f %% of the limit; %d times 10 floods in 9 minutes; %d times a change took longer than a minute",
+		servers, 100*share, tens, late)
+	require.GreaterOrEqual(t, share, 0.9)
+	require.LessOrEqual(t, tens, servers/4)
+	require.LessOrEqual(t, late, servers/20)
 }
 
 // After an hour without work there is no storm, whatever the client has saved up.
