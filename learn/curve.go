@@ -1,0 +1,99 @@
+package learn
+
+import (
+	"math"
+	"time"
+)
+
+// The package comment says why each of these is what it is. A second of use is as many
+// calls as the rate in force allows in a second.
+const (
+	beta       = 0.7  // a flood leaves at most this share of the rate in force
+	margin     = 0.97 // the plateau, as a share of the rate that is believed to hold
+	climbFor   = 3.0  // seconds of use from the lowered rate to the plateau, …
+	climbCalls = 6.0  // … or so many calls, if they take longer
+	checkAfter = 45.0 // seconds of use until a rate that was only estimated is probed
+	probeAfter = 54.0 // seconds of use until a rate that stood a probe is probed again
+	restAfter  = 60.0 // seconds of use at the ceiling until the floods are forgotten
+	slackFor   = 1.0  // seconds of allowance that may lie unused before a probe ends, …
+	slackCalls = 4.0  // … or so many calls, if they take longer
+	payBack    = 1.1  // a burst is forgotten as if the rate in force were so much more
+	tellAt     = 0.02 // the change, as a share, that is worth telling a limiter
+)
+
+// Sent counts one call that goes out at now, and lets the rate grow by it: growth
+// is measured in calls, so a rate that is not used stays where it is. Keep the
+// Call for Flooded. Sent does not allocate.
+func (r *Rate) Sent(now time.Time) Call {
+	passed := 0.0
+	if now.After(r.last) {
+		if r.number > 0 {
+			passed = now.Sub(r.last).Seconds()
+		}
+		r.last = now
+	}
+	r.number++
+	r.over = max(0, r.over+1-payBack*r.rate*passed)
+	call := Call{number: r.number, at: r.last, rate: r.rate, over: r.over}
+	if r.learned {
+		call.probed = max(0, r.used-r.hold)
+		r.grow(passed)
+	}
+	return call
+}
+
+// grow lets the rate grow by one call, passed seconds after the one before.
+func (r *Rate) grow(passed float64) {
+	r.used += 1 / r.rate
+	r.idle = max(0, r.idle+passed-1/r.rate)
+	unused := r.idle > max(slackFor, slackCalls/r.rate)
+	if unused {
+		r.idle = 0
+	}
+	switch {
+	case r.used <= r.hold:
+	case unused: // and so the probe proves nothing: back to the plateau
+		r.used, r.hold = r.climb(), checkAfter
+	case r.rate == r.ceiling && r.ramp(r.used-r.hold).dwell() > restAfter:
+		r.learned = false
+	}
+	r.move()
+}
+
+// move brings the rate in force to where the curve says.
+func (r *Rate) move() {
+	r.rate = r.ceiling
+	if r.learned {
+		r.rate = min(max(r.curve(), r.floor), r.ceiling)
+	}
+}
+
+// curve is the rate after so much use: as CUBIC's, concave up to what has held, flat,
+// and convex beyond.
+func (r *Rate) curve() float64 {
+	climb := r.climb()
+	switch {
+	case r.used < climb:
+		left := 1 - r.used/climb
+		return r.plateau() - (r.plateau()-r.low)*left*left*left
+	case r.used <= r.hold:
+		return r.plateau()
+	default:
+		return r.ramp(r.used - r.hold).top()
+	}
+}
+
+func (r *Rate) plateau() float64 { return margin * r.held }
+
+// climb is for how many seconds of use the rate climbs to the plateau.
+func (r *Rate) climb() float64 { return max(climbFor, climbCalls/r.plateau()) }
+
+// Moved reports whether the rate has moved enough since this was last reported, by 2 %
+// or to the ceiling, to be worth telling a limiter.
+func (r *Rate) Moved() bool {
+	if math.Abs(r.rate-r.told) < tellAt*r.told && (r.rate != r.ceiling || r.told == r.ceiling) {
+		return false
+	}
+	r.told = r.rate
+	return true
+}

@@ -1,0 +1,95 @@
+// Package learn finds the rate that a server allows when it does not say it, from
+// nothing but its floods: a [Rate] stands at a configured ceiling until there is one,
+// and never above it.
+//
+// # Use
+//
+// Where a token bucket is refilled at a configured rate, refill it at PerSecond, with
+// a burst of Burst. Call Sent for each call that goes out, and Flooded for a call that is
+// answered with a flood about how much is sent. After each of the two, Moved says
+// whether the bucket has to be told. The package does not wait and does not send: after
+// a flood it expects that the bucket is emptied, that nothing goes out until the
+// server's deadline, that then one call goes first, and that the others follow at the
+// effective rate.
+//
+// The rate moves only in these calls and never with time, so there is no timer to keep,
+// and an idle bot does not climb.
+//
+// # The curve
+//
+// It is CUBIC's, in seconds of use in place of time, a second of use being as many calls
+// as the rate allows in a second:
+//
+//		rate                                  ╭ the probe
+//		 held ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─╱─ ─
+//		        ╭──────── the plateau ───────╯
+//		       ╱ the climb
+//		      │
+//		    flood                            use
+//
+//	  - A flood leaves at most 0.7 of the rate in force (CUBIC's beta), and less than the
+//	    plateau, so that a server that counts what was sent in the last minute has room
+//	    again.
+//	  - In 3 s, or 6 calls, it climbs back, fast first, to the plateau. A flood costs
+//	    little more than the wait itself.
+//	  - The plateau lies at 0.97 of the rate that is believed to hold. Less would give
+//	    calls away; more would be within what such an estimate can tell, and would be
+//	    flooded for a rounding.
+//	  - 54 s after a flood the rate is probed: it grows as exp((t/2.4 s)²). Any
+//	    probe past a limit that has not changed costs one flood, however gently it goes,
+//	    so it goes far: a limit that has doubled is reached in 2 s, and one that is four times
+//	    as high in 3 s. The beginning is slow, so that a server without a burst refuses it
+//	    close to its limit, where the estimate comes from. Slow rates take 12 calls
+//	    where others take 2.4 s, for the same reason.
+//	  - A rate that floods have pressed down, and that no probe has confirmed, is probed
+//	    after 45 s: it is off by up to 30 % where the server takes little at once.
+//	  - A probe that comes to the ceiling and stays there for a minute of use makes
+//	    the floods forgotten. A minute, because a server that takes 30 calls at once and
+//	    allows a little less than the ceiling needs so long to refuse.
+//	  - A probe whose allowance lies unused for a second, or 4 calls, is over: a rate that
+//	    nobody uses proves nothing.
+//
+// The 54 s are a choice between two aims that exclude each other. To find within a minute
+// that a limit has risen, whenever that happens, takes a probe in each minute, with time
+// left for the probe; a probe past a limit that stands costs a flood. So at constant
+// work there is a flood in each 55 to 60 s of use.
+//
+// # What held
+//
+// The rate at a flood says little: a server that takes 30 calls at once refuses a probe
+// at twice its limit. So the estimate rests on what went out.
+//
+//   - Between two floods the server let through what its limit gave, or less, since it had
+//     nothing left at either. That is exact where it takes much at once, and too low where it
+//     takes little, because what its limit gave during the wait was lost.
+//   - A probe was refused after so many calls beyond the limit as the server takes at
+//     once, its spare. With the spare known, that gives the limit; it is exact where the
+//     spare is small. The spare is known from the burst with which work began,
+//     and from bursts after that.
+//   - What a probe has proven in this way is a bet, since the spare may be larger than was
+//     known. If the plateau above it is flooded, the rate that had held before is
+//     believed again, and the spare is what explains the probe.
+//   - A flood of a burst that went out beyond the rate in force tells of the spare only.
+//   - Otherwise a flood on the plateau means that the limit has fallen: 0.7 of the rate in
+//     force, or what went through since the last flood if that is more.
+//
+// # What it promises
+//
+// The tests measure it in virtual time, against servers that take 1 to 40 calls at once and
+// wait in whole seconds, with up to 200 ms on the way, and a client that always has work:
+//
+//   - After the first minute a limit that stands is used to at least 90 %, with a flood in
+//     each 55 to 60 s.
+//   - A limit that halves, doubles or quadruples is used to 90 % over ten seconds that
+//     begin within a minute of the change, whenever it comes. A fall costs some 4 floods.
+//   - However many calls are in flight when the first flood comes, they are one event.
+//   - An idle hour changes nothing, and does not end in a burst that the server would not take.
+//
+// A server that takes two or three calls at once is the hardest to read. There it can
+// take a minute longer, about once in a hundred changes.
+//
+// It does not promise that there is no flood, nor that a limit that changes all the
+// time is followed. Floods that are not about how much is sent lower the rate for
+// nothing; one in a thousand calls costs 10 to 30 % of it. It knows one limit: the
+// floods of a chat must not be told to the Rate of a method.
+package learn

@@ -1,0 +1,94 @@
+package learn
+
+const (
+	noSpare   = 0.01 // the spare of a server that takes nothing beyond its rate
+	burstOf   = 2.0  // calls beyond the rate that make a burst, …
+	burstFor  = 0.1  // … or what the rate allows in so many seconds, if that is more
+	sameProbe = 1.1  // a probe that got at most so much further than expected found nothing new
+	sameRate  = 1.01 // and so has one that proves at most so much more
+	lessSpare = 0.75 // what is left of the spare when a probe was refused at once
+)
+
+// Flooded lowers the rate because of a flood, the answer to call. It reports whether it
+// did: a call that went out before the last lowering belongs to the same event, which
+// counts once.
+//
+// It wants only floods that are about how much is sent: those of a method or an account
+// for its rate, those of a chat for the chat's.
+func (r *Rate) Flooded(call Call) bool {
+	if call.number <= r.lowered {
+		return false
+	}
+	r.hold = checkAfter
+	burst := max(noSpare, call.over-2) // without this call, and the one that any limit allows
+	switch {
+	case !r.learned:
+		r.held, r.spare, r.from = beta*call.rate, burst, 0
+	case burst > max(burstOf, burstFor*call.rate):
+		// More went out at once than the rate in force. It may be right, and what
+		// the server takes at once is known now.
+		r.spare = burst
+	case call.probed > 0:
+		r.probed(call)
+	default:
+		r.failed(call)
+	}
+	r.learned = true
+	r.believe(r.held)
+	r.low = beta * min(call.rate, r.plateau())
+	r.used, r.over, r.idle = 0, 0, 0
+	r.since, r.lowered, r.flooded = call, r.number, call.at
+	r.move()
+	return true
+}
+
+// failed lowers what is believed to hold, since it did not.
+func (r *Rate) failed(call Call) {
+	r.held = beta * call.rate
+	if r.from > 0 {
+		r.held = min(r.from, call.rate) // a bet is lost: back to what had held before
+	}
+	passed, span := r.passed(call)
+	r.held = max(r.held, passed)
+	if span > checkAfter {
+		r.hold = probeAfter // it is an estimate no longer
+	}
+	if r.from > 0 {
+		// The probe got so far only because the server takes more at once.
+		r.spare = max(r.spare, r.bet.beyond(r.held))
+		r.from = 0
+	}
+}
+
+// passed is how many calls a second the server let through since the last flood, and
+// over how many seconds. It had nothing left then and has nothing left now, so its
+// limit is that, or more. What went out between that flood and its answer was
+// refused too.
+func (r *Rate) passed(call Call) (rate, span float64) {
+	span = call.at.Sub(r.since.at).Seconds()
+	if r.since.number == 0 || span <= 0 {
+		return 0, 0
+	}
+	return min(call.rate, float64(call.number-r.lowered-1)/span), span
+}
+
+// probed takes in that a probe ended in a flood.
+func (r *Rate) probed(call Call) {
+	probe := r.ramp(call.probed)
+	if probe.beyond(r.held) < min(r.spare, 1)/2 {
+		// It was refused before it was a probe, so the limit has fallen. When that
+		// happens again and again, the server takes less at once than it did.
+		r.failed(call)
+		r.spare = max(noSpare, lessSpare*r.spare)
+		return
+	}
+	r.hold, r.from = probeAfter, 0
+	passed, _ := r.passed(call)
+	r.held = max(r.held, passed)
+	if probe.beyond(r.held) <= sameProbe*r.spare {
+		return // it got as far as it would with the same limit
+	}
+	if proven := probe.limit(r.held, r.spare); proven > sameRate*r.held {
+		r.from, r.bet, r.held = r.held, probe, proven
+	}
+}
