@@ -17,7 +17,7 @@ const Nobody = "global"
 //	Key("award", chatID, "")       award:-100123:global
 //
 // A part is text, bytes, a number, a fmt.Stringer, or anything that fmt.Sprint prints;
-// of a pointer, what it points to. What counts is how it is printed: 7 and "7" are
+// of another pointer, what it points to. What counts is how it is printed: 7 and "7" are
 // the same. A part that is empty or nil, and a Key of no parts, is "global". 0 is not
 // empty.
 //
@@ -58,7 +58,9 @@ func appendPart(key []byte, part any) []byte {
 		if v.IsNil() {
 			return append(key, Nobody...)
 		}
-		if _, ok := part.(fmt.Stringer); !ok {
+		switch part.(type) {
+		case fmt.Stringer, error:
+		default:
 			return appendPart(key, v.Elem().Interface())
 		}
 	}

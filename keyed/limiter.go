@@ -44,7 +44,8 @@ type Limiter struct {
 	timeout time.Duration
 	onError func(error)
 	closed  atomic.Bool
-	waits   atomic.Int32 // calls of the store that go on
+	clock   clock.Clock
+	lost    atomic.Int32 // calls of the store that nobody waits for any more
 	turns   turns
 }
 
@@ -62,7 +63,10 @@ func New(o Options) (*Limiter, error) {
 	case o.Timeout == 0:
 		o.Timeout = DefaultTimeout
 	}
-	l := &Limiter{store: o.Store, policy: o.OnFailure, timeout: o.Timeout, onError: o.OnError}
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	l := &Limiter{store: o.Store, policy: o.OnFailure, timeout: o.Timeout, onError: o.OnError, clock: o.Clock}
 	if o.Store == nil || o.OnFailure == store.Local {
 		l.own = NewMemory(MemoryOptions{Clock: o.Clock})
 	}
@@ -157,8 +161,7 @@ func (l *Limiter) decide(ctx context.Context, key string, w Window, cost int, re
 	}
 	switch l.policy {
 	case store.Open:
-		now := time.Now()
-		return Result{Remaining: r.Window.Limit, ResetAt: now, Degraded: err}, nil
+		return Result{Remaining: r.Window.Limit, ResetAt: l.clock.Now(), Degraded: err}, nil
 	case store.Local:
 		result, local := refuseOn(l.own.Decide(ctx, r))
 		result.Degraded = err
@@ -191,38 +194,46 @@ func (l *Limiter) failed(ctx context.Context, doing string, err error) error {
 	return err
 }
 
-// maxWaits bounds the goroutines that a store which never answers can hold.
-const maxWaits = 1024
+// maxLost bounds the goroutines that a store which never answers can hold.
+const maxLost = 1024
 
 // ask calls a store that may not heed its context, and does not wait for it longer
 // than it may take.
 func (l *Limiter) ask(ctx context.Context, call func(context.Context) (Result, error)) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	if n := l.waits.Add(1); n > maxWaits {
-		l.waits.Add(-1)
-		cancel()
-		return Result{}, fmt.Errorf("%d calls are unanswered", maxWaits)
+	if l.lost.Load() >= maxLost {
+		return Result{}, fmt.Errorf("%d calls are still unanswered", maxLost)
 	}
-	type answer struct {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	var (
 		result Result
 		err    error
-	}
-	answered := make(chan answer, 1)
+		over   atomic.Bool // set by who is first: the answer, or the one who does not wait for it
+	)
+	answered := make(chan struct{})
 	go func() {
 		defer cancel()
-		defer l.waits.Add(-1)
-		r, err := call(ctx)
-		answered <- answer{r, err}
+		r, e := call(ctx)
+		if !over.CompareAndSwap(false, true) {
+			l.lost.Add(-1)
+			return
+		}
+		result, err = r, e
+		if e != nil && ctx.Err() != nil {
+			err = l.noAnswer() // it has heeded its context, which has no more to say
+		}
+		close(answered)
 	}()
 	select {
-	case a := <-answered:
-		return a.result, a.err
+	case <-answered:
+		return result, err
 	case <-ctx.Done():
 	}
-	select {
-	case a := <-answered: // at the same time
-		return a.result, a.err
-	default:
-		return Result{}, fmt.Errorf("no answer within %v: %w", l.timeout, ctx.Err())
+	if over.CompareAndSwap(false, true) {
+		l.lost.Add(1)
+		return Result{}, l.noAnswer()
 	}
+	<-answered
+	return result, err
 }
+
+func (l *Limiter) noAnswer() error { return fmt.Errorf("no answer within %v", l.timeout) }
