@@ -6,8 +6,9 @@
 --   f begin used before period | claim …         before: used in the window before
 --   - | claim …                                  sliding, or nothing is used
 --
--- A claim is "process order told cost": when the process first found no room, when it
--- was told to come back, and for how much.
+-- A claim is "process told cost share": when the process was told to come back, for how
+-- much, and how much is kept for it. They are in the order in which the processes first
+-- found no room.
 
 local grace = 100000 -- by so much may a process come later than it was told
 
@@ -23,8 +24,8 @@ function gate.open(state_key, hits_key, kind, limit, period, cost)
   local saved = redis.call('GET', state_key)
   if saved then
     head = string.match(saved, '^[^|]+')
-    for id, order, told, cost in string.gmatch(saved, '|(%w+) (%d+) (%d+) (%d+)') do
-      g.claims[#g.claims + 1] = { id = id, order = tonumber(order), told = tonumber(told), cost = tonumber(cost) }
+    for process, told, cost, share in string.gmatch(saved, '|(%w+) (%d+) (%d+) (%d+)') do
+      g.claims[#g.claims + 1] = { process = process, told = tonumber(told), cost = tonumber(cost), share = tonumber(share) }
     end
   end
   g.rule.open(g, head)
@@ -39,7 +40,7 @@ function gate.save(gates)
     local parts = { head }
     for _, c in ipairs(g.claims) do
       lasts = math.max(lasts, c.told + grace)
-      parts[#parts + 1] = table.concat({ c.id, whole(c.order), whole(c.told), whole(c.cost) }, ' ')
+      parts[#parts + 1] = table.concat({ c.process, whole(c.told), whole(c.cost), whole(c.share) }, ' ')
     end
     g.value, g.ttl = table.concat(parts, '|'), lasts - now
     ttl = math.max(ttl, g.ttl)
@@ -67,6 +68,7 @@ end
 --                         a queue that may be longer than the gate is wide
 --   take(g, cost)         charges it
 --   undo(g, taken)        gives back the cost that was charged at a time
+--   share(g, cost, n)     how much is kept for a process that wants cost, one of n
 --   used(g)               how much is used, as processes are told
 --   head(g)               the state as a string, and until when it is needed
 
@@ -105,6 +107,9 @@ function bucket.undo(g, taken)
   local back = math.max(0, g.cost * g.period - (now - taken))
   g.full = math.max(g.full - back, math.min(g.full, now))
 end
+
+-- Tokens come one by one, and so do the processes.
+function bucket.share(_, cost) return cost end
 
 function bucket.used(g) return math.max(0, g.full - now) end
 
@@ -153,6 +158,12 @@ function sliding.take(g, cost) g.added = g.added + cost end
 
 function sliding.undo(g, taken) hits.remove(g.hits, taken, g.cost) end
 
+-- A window may become free all at once. Then the first to come would take it all while
+-- the others are on their way, if not an equal share was kept for each.
+local function equal_share(g, cost, n) return math.max(cost, math.floor(g.limit / n)) end
+
+sliding.share = equal_share
+
 function sliding.used(g) return g.count + g.added end
 
 function sliding.head() return '-', 0 end
@@ -199,6 +210,8 @@ local function fixed(begin)
   function r.undo(g, taken)
     if taken >= g.begin then g.count = math.max(0, g.count - g.cost) end
   end
+
+  r.share = equal_share
 
   function r.used(g) return g.count end
 
