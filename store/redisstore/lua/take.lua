@@ -54,8 +54,8 @@ local gates, changed, admitted = {}, {}, true
 local k, a = 2, 2
 while k <= #KEYS do
   local kind = ARGV[a]
-  local g = gate.open(KEYS[k], KEYS[k + 1], kind, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
-  g.changed = g.rule.merge(g, tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]))
+  local g = open(KEYS[k], KEYS[k + 1], kind, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
+  g.changed = g.rule.merge(g, ARGV[a + 4] + 0, ARGV[a + 5] + 0)
 
   local ahead, lapsed
   g.mine, ahead, lapsed = queue(g)
@@ -83,5 +83,5 @@ for _, g in ipairs(gates) do
   found[#found + 1] = g.wait
   found[#found + 1] = g.rule.used(g)
 end
-gate.save(changed)
+save(changed)
 return found
