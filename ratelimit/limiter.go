@@ -44,7 +44,7 @@ func New(opts Options) *Limiter {
 	return &Limiter{
 		clock:  opts.Clock,
 		system: opts.Clock == clock.System,
-		start:  opts.Clock.Now(),
+		start:  opts.Clock.Now().Add(-1), // so that 0 can stand for never
 		seed:   maphash.MakeSeed(),
 	}
 }
