@@ -18,6 +18,11 @@ type algorithm interface {
 	giveBack(s *state, cost, taken, now int64)
 	// tokens is what could be taken now.
 	tokens(s *state, now int64) float64
+	// used is how much of it is used now.
+	used(s *state, now int64) Used
+	// adopt takes over what is used by all processes. Of a window only the count is
+	// known, not since when, and it stays as it is.
+	adopt(s *state, used Used, now int64)
 	// asNew reports whether nothing of what a state has let through counts any more.
 	asNew(s *state, now int64) bool
 	// inherit makes a state out of one that an algorithm of the same kind has kept.

@@ -113,14 +113,19 @@ func (w sliding) giveBack(s *state, cost, taken, _ int64) {
 }
 
 func (w sliding) tokens(s *state, now int64) float64 {
-	free := w.limit
+	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
+}
+
+func (w sliding) used(s *state, now int64) (used Used) {
 	for i := range s.calls() {
 		if s.call(i)+w.period > now {
-			free--
+			used.Count++
 		}
 	}
-	return float64(max(0, free))
+	return used
 }
+
+func (w sliding) adopt(*state, Used, int64) {}
 
 func (w sliding) asNew(s *state, now int64) bool { return s.calls() == 0 || s.at+w.period <= now }
 
@@ -193,11 +198,17 @@ func (w fixed) giveBack(s *state, cost, taken, _ int64) {
 }
 
 func (w fixed) tokens(s *state, now int64) float64 {
-	if s.hits == nil || now >= s.at+w.period {
-		return float64(w.limit)
-	}
-	return float64(max(0, w.limit-int64(s.hits.n)))
+	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
 }
+
+func (w fixed) used(s *state, now int64) Used {
+	if s.hits == nil || now >= s.at+w.period {
+		return Used{}
+	}
+	return Used{Count: int(s.hits.n)}
+}
+
+func (w fixed) adopt(*state, Used, int64) {}
 
 func (w fixed) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
 
