@@ -3,11 +3,14 @@ package keyed_test
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gotd/neo"
 	"github.com/gotd/td/clock"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/storetest"
 )
 
@@ -40,4 +43,49 @@ func TestMemory(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close() })
 		return storetest.KeyedHarness{Clock: w.controls(), Store: m, Kept: m.Len}
 	})
+}
+
+// A crowd of keys cannot push out others, and finds room when what counted is over.
+func TestMemoryIsBounded(t *testing.T) {
+	w := newWall()
+	m := keyed.NewMemory(keyed.MemoryOptions{Clock: w, MaxKeys: 1000})
+	l := limiter(t, keyed.Options{Store: m})
+	for i := range 1000 {
+		_, err := l.Charge(bg, keyed.Key("member", i), minutely)
+		require.NoError(t, err)
+	}
+	got, err := l.Charge(bg, "one more", minutely)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "1000 keys")
+	require.True(t, got.Limited)
+	got, err = l.Peek(bg, "one more", minutely)
+	require.NoError(t, err)
+	require.False(t, got.Limited)
+	got, err = l.Charge(bg, keyed.Key("member", 7), minutely)
+	require.NoError(t, err)
+	require.True(t, got.Limited)
+	w.Travel(time.Minute)
+	_, err = l.Charge(bg, keyed.Key("member", 7), minutely)
+	require.NoError(t, err)
+
+	w.Travel(time.Minute + time.Second)
+	for i := range 10_000 {
+		_, err = l.Charge(bg, keyed.Key("other", i), minutely)
+		require.NoError(t, err)
+		w.Travel(time.Second)
+		require.LessOrEqual(t, m.Len(), 1000)
+	}
+}
+
+// The key is copied: that of a message does not keep the message.
+func TestMemoryKeepsNoCallersMemory(t *testing.T) {
+	key := []byte("a key that will change")
+	l := limiter(t, keyed.Options{})
+	_, err := l.Charge(bg, unsafe.String(&key[0], len(key)), minutely)
+	require.NoError(t, err)
+	before := string(key)
+	copy(key, "XXXXXXXX")
+	got, err := l.Peek(bg, before, minutely)
+	require.NoError(t, err)
+	require.True(t, got.Limited)
 }

@@ -51,7 +51,7 @@ func (d *decision) sliding(s State) State {
 	if over := used + d.cost - d.limit; over > 0 {
 		start := s.before(first)
 		last := search(first, n-1, func(i int) bool { return int64(s.before(i+1)-start) >= over })
-		d.retry = s.hitAt(last) + d.period - d.now
+		d.retry = max(1, s.hitAt(last)+d.period-d.now) // less can only come of a damaged state
 		return s
 	}
 	if !d.record {

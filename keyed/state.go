@@ -32,6 +32,9 @@ const (
 
 var le = binary.LittleEndian
 
+// maxTime is later than any time, and can be added to without overflow.
+const maxTime = 1 << 61
+
 // Decide says whether there is room for a request at a time and what the state is
 // then. The new state may use the memory of the old one, which must not be used any
 // longer, as with append. It is s itself, unchanged, unless the request was recorded.
@@ -48,7 +51,7 @@ func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 		period: r.Window.Period.Microseconds(),
 		cost:   int64(r.Cost),
 		record: r.Record,
-		now:    max(0, now.UnixMicro()),
+		now:    min(max(0, now.UnixMicro()), maxTime/2),
 	}
 	if s.Expired(now) {
 		s = s[:0]
@@ -65,7 +68,7 @@ func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 		Limited:    d.retry > 0,
 		Remaining:  int(max(0, d.remaining)),
 		ResetAt:    time.UnixMicro(d.reset),
-		RetryAfter: time.Duration(d.retry) * time.Microsecond,
+		RetryAfter: time.Duration(min(d.retry, math.MaxInt64/1000)) * time.Microsecond,
 	}, s, nil
 }
 
@@ -83,17 +86,18 @@ func (s State) valid(k Kind) bool {
 	if len(s) == 0 {
 		return true
 	}
-	if len(s) < headSize || s[0] != byte(k) || s.expires() < 0 {
+	if len(s) < headSize || s[0] != byte(k) || s.expires() < 0 || s.expires() > maxTime {
 		return false
 	}
 	switch k {
 	case Sliding:
-		return len(s) > slidingSize && (len(s)-slidingSize)%hitSize == 0 && s.dropped() < s.hits()
+		return len(s) > slidingSize && (len(s)-slidingSize)%hitSize == 0 && s.dropped() < s.hits() &&
+			s.hitAt(s.hits()-1) >= 0 && s.hitAt(s.hits()-1) <= s.expires()
 	case Bucket:
 		return len(s) == bucketSize && s.bucketLimit() > 0 && s.bucketLimit() <= MaxLimit &&
-			s.fraction() < s.bucketLimit() && s.bucketPeriod() > 0 && s.bucketPeriod() <= math.MaxInt64/1000
+			s.fraction() < s.bucketLimit() && s.bucketPeriod() > 0 && s.bucketPeriod() <= maxTime
 	default:
-		return len(s) == counterSize && s.used() <= MaxLimit && s.time() >= 0
+		return len(s) == counterSize && s.used() <= MaxLimit && s.time() >= 0 && s.time() <= s.expires()
 	}
 }
 

@@ -13,6 +13,8 @@ const (
 	Additive
 	// Reset starts with a full bucket, or an empty window.
 	Reset
+	// Empty starts with an empty bucket: the next token is there after its full time.
+	Empty
 )
 
 // Change names what is new about a gate's rule; what it does not name stays as it
@@ -55,7 +57,8 @@ func (c Change) Burst(tokens int) Change {
 }
 
 // Inherit returns c with what becomes of the tokens; [AsIs] unless set. Windows
-// know AsIs and Reset only: what has passed has passed.
+// know AsIs and Reset only: what has passed has passed. Change{}.Inherit(Empty) empties
+// a bucket and leaves its rule alone.
 func (c Change) Inherit(i Inheritance) Change {
 	c.inherit = i
 	return c
@@ -70,8 +73,8 @@ func (c Change) Apply(old Rule) (Rule, error) {
 		if _, ok := c.to.(Window); ok {
 			return nil, &LimitError{Field: "change", Want: "a change of its rate or burst: the gate is a bucket"}
 		}
-		if c.inherit > Reset {
-			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Proportional, Additive or Reset"}
+		if c.inherit > Empty {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Proportional, Additive, Reset or Empty"}
 		}
 		if to, ok := c.to.(Limit); ok {
 			old = to

@@ -221,6 +221,7 @@ func TestTokensAreInheritedAsNamed(t *testing.T) {
 		ratelimit.Proportional: 8,
 		ratelimit.Additive:     14,
 		ratelimit.Reset:        20,
+		ratelimit.Empty:        0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := ratelimit.New(ratelimit.Options{})
@@ -233,6 +234,43 @@ func TestTokensAreInheritedAsNamed(t *testing.T) {
 			require.GreaterOrEqual(t, g.Stats().Tokens, 0.0)
 		})
 	}
+}
+
+func TestBucketsAreEmptiedUnderTheirRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{})
+		single, paused := newGate(t, l, "single", 10, 10), newGate(t, l, "paused", 0, 10)
+		set := newGates(t, l, ratelimit.Limit{Rate: 10, Burst: 10})
+		require.NoError(t, l.Try(1, set.Key(1)))
+		empty := ratelimit.Change{}.Inherit(ratelimit.Empty)
+		update(t, l, paused, empty)
+		for _, g := range []ratelimit.Gate{single, set.Key(1), set.Key(2)} {
+			update(t, l, single, empty)
+			update(t, l, set.Set(), empty)
+			require.Zero(t, g.Stats().Tokens)
+			require.Equal(t, ratelimit.Limit{Rate: 10, Burst: 10}, g.Stats().Limit)
+			start := time.Now()
+			require.NoError(t, l.Acquire(t.Context(), 1, g))
+			require.Equal(t, 100*time.Millisecond, time.Since(start))
+		}
+		update(t, l, paused, ratelimit.Rate(10))
+		require.Zero(t, paused.Stats().Tokens, "the pause has not refilled it")
+
+		update(t, l, single, ratelimit.Change{}.Inherit(ratelimit.Reset))
+		drain(t, l, single)
+		start := time.Now()
+		done := make(chan error)
+		go func() { done <- l.Acquire(t.Context(), 1, single) }()
+		time.Sleep(60 * time.Millisecond)
+		update(t, l, single, empty)
+		require.NoError(t, <-done)
+		require.Equal(t, 160*time.Millisecond, time.Since(start), "the head reckons again")
+
+		window := newWindow(t, l, ratelimit.Window{Limit: 2, Period: time.Minute})
+		var bad *ratelimit.LimitError
+		require.ErrorAs(t, l.Update(map[ratelimit.Gate]ratelimit.Change{window: empty}), &bad)
+		require.Contains(t, bad.Error(), "AsIs or Reset")
+	})
 }
 
 func TestForwardOfManyMessagesCountsForEach(t *testing.T) {

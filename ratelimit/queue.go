@@ -1,5 +1,7 @@
 package ratelimit
 
+import "context"
+
 // lane is one of the two queues of a gate.
 type lane uint8
 
@@ -13,13 +15,19 @@ const (
 const backgroundTurn = 9
 
 // waiter is one call that has to wait: a place in the queue of each gate that it
-// has come to. Its goroutine does all the work; the others only wake it.
+// has come to. Its goroutine does the work, but for the last step: whoever makes room
+// for it takes the tokens for it, so that it need not look again.
 type waiter struct {
-	cost   int64
-	lane   lane
-	since  int64         // when it came
-	places []place       // one a gate, narrowest first
-	woken  chan struct{} // holds one signal
+	ctx     context.Context
+	cost    int64
+	since   int64         // when it came
+	at      int64         // granted: when the tokens could have been taken
+	places  []place       // one a gate, narrowest first
+	woken   chan struct{} // holds one signal
+	called  bool          // there is one that was not heard yet
+	granted bool          // the tokens are taken, it has only to leave
+	lane    lane
+	by      payee // granted: with a store
 }
 
 // place is a waiter's link in the queue of one gate.
@@ -34,12 +42,20 @@ type place struct {
 // cost is what the waiter pays there, under the limit of the moment.
 func (p *place) cost() int64 { return p.gate.cost(p.waiter.cost) }
 
-// wake never blocks: a signal that is already there says the same.
+// wake never blocks: a signal that was not heard yet says the same.
 func (w *waiter) wake() {
-	select {
-	case w.woken <- struct{}{}:
-	default:
+	if !w.called {
+		w.called = true
+		w.woken <- struct{}{}
 	}
+}
+
+// heard ends the signal, if there was one, for those to come.
+func (w *waiter) heard(received bool) {
+	if w.called && !received {
+		<-w.woken
+	}
+	w.called = false
 }
 
 // queue is a list of places in the order of arrival. Leaving from the middle is
@@ -84,7 +100,12 @@ func (q *queue) remove(p *place) {
 
 // head is the one whose turn it is, or nil. A normal call comes before those in the
 // background, but for every tenth time.
+//
+// While one asks the store it stays the head.
 func (l *line) head() *place {
+	if l.asking != nil {
+		return l.asking
+	}
 	first, second := l.lanes[normal].head, l.lanes[background].head
 	if first == nil || second != nil && l.passed >= backgroundTurn {
 		return second
@@ -98,7 +119,7 @@ func (l *line) join(p *place, now int64) {
 	before := l.head()
 	p.line = l
 	l.lanes[p.waiter.lane].push(p)
-	if before != nil && l.head() != before {
+	if before != nil && l.head() != before && !before.waiter.granted {
 		before.retreat(now)
 		before.waiter.wake()
 	}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -15,12 +16,13 @@ const lateness = int64(10 * time.Millisecond)
 // wait queues a call and sees it through. It is entered with the lock held and
 // returns without it.
 //
-// Everything that happens to a waiter happens in its own goroutine, here: the
-// others only wake it, when it becomes the head of a queue, when a limit changes,
-// or at the end. So no grant can cross a cancellation, and the one that is
-// admitted wakes the next, which keeps the order.
+// What happens to a waiter happens in its own goroutine, here: the others only wake
+// it, when it becomes the head of a queue, when a limit changes, or at the end. The one
+// exception is a token that is given back, which is handed over (grantLocked). Either way
+// a done context takes nothing, and the one that is admitted wakes the next, which keeps
+// the order.
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
-	w := l.waiterLocked(lane, cost, gates)
+	w := l.waiterLocked(ctx, lane, cost, gates)
 	err := l.doneLocked(ctx)
 	if err == nil {
 		err = l.fullLocked(lane, cost, gates)
@@ -28,40 +30,61 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 	if err == nil && !w.content(ctx) {
 		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
-	for now := l.last; err == nil; now = l.nowLocked() {
-		var at *place
-		if at = l.advanceLocked(w, now); at == nil {
-			break // admitted
+	for now := l.last; err == nil && !w.granted; now = l.nowLocked() {
+		at := l.advanceLocked(w, now)
+		if at == nil {
+			err = l.admitLocked(ctx, w, now)
+			continue
+		}
+		if l.freeLocked(w) {
+			break // it passes without a charge
 		}
 		head := at.line.head() == at
 		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost(), l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.line.refuse(at.cost(), l.last)); err != nil {
 				break
 			}
 		}
 		line, timer := at.line, l.armLocked(at, head)
 		l.mu.Unlock()
 
-		var fired <-chan time.Time
-		if timer != nil {
-			fired = timer.C()
-		}
-		select {
-		case <-fired:
-		case <-w.woken:
-		case <-ctx.Done():
-		}
+		received := w.sleep(timer)
 
 		l.mu.Lock()
+		w.heard(received)
 		if timer != nil {
 			line.disarm(at, timer)
+		}
+		if w.granted {
+			break // even if the context is done by now: it was not then
 		}
 		err = l.doneLocked(ctx)
 	}
 	l.leaveLocked(w)
 	l.mu.Unlock()
 	return err
+}
+
+// sleep returns when there is something to look at, and whether it was a signal that it
+// has received.
+func (w *waiter) sleep(timer clock.Timer) (received bool) {
+	var fired <-chan time.Time
+	if timer != nil {
+		fired = timer.C()
+	}
+	done := w.ctx.Done()
+	if fired == nil && done == nil { // which takes half the time
+		<-w.woken
+		return true
+	}
+	select {
+	case <-w.woken:
+		return true
+	case <-fired:
+	case <-done:
+	}
+	return false
 }
 
 // doneLocked returns why nobody may be admitted any more, if so.
@@ -102,8 +125,18 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 	return refused.asError()
 }
 
+// admitLocked admits a waiter that stands first at all its gates and finds room, if the
+// store agrees.
+func (l *Limiter) admitLocked(ctx context.Context, w *waiter, now int64) error {
+	if l.shared != nil {
+		return l.askLocked(ctx, w)
+	}
+	w.takeAt(w.due(now), now)
+	return nil
+}
+
 // advanceLocked moves the waiter as far as it gets. It returns the place where it
-// has to wait, or nil when it was admitted.
+// has to wait, or nil if there is room for it at each gate.
 func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 	for i := range w.places {
 		p := &w.places[i]
@@ -117,27 +150,49 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 			return p
 		}
 	}
-	at := dueLocked(w, now)
-	for i := range w.places {
-		p := &w.places[i]
-		p.line.set.algorithm.take(&p.line.state, p.cost(), at, now)
-		p.line.late, p.line.lateAt = now-at, now
-		p.leave(at, true)
-	}
 	return nil
 }
 
-// dueLocked is when a waiter that can be admitted now could have been: it came,
-// the one ahead had left and the tokens were there. Timers fire late and
-// goroutines run late, and to charge it then keeps that from adding up to a lower
-// rate.
-func dueLocked(w *waiter, now int64) int64 {
+// grantLocked admits a waiter in the goroutine of whoever gave something back, if it
+// stands first at all its gates and finds room. It keeps its places until it wakes: what
+// is left is passed on in its own goroutine, so that the next cannot return before it.
+func (l *Limiter) grantLocked(w *waiter, now int64) {
+	if l.shared == nil && !w.granted && l.doneLocked(w.ctx) == nil && w.open(now) {
+		w.takeAt(w.due(now), now)
+	}
+}
+
+// open reports whether the waiter stands first at all its gates and finds room.
+func (w *waiter) open(now int64) bool {
+	for i := range w.places {
+		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.cost(), now) {
+			return false
+		}
+	}
+	return true
+}
+
+// due is when a waiter that stands first at all its gates can be admitted, or could have
+// been: it came, the one ahead had left and the tokens were there.
+func (w *waiter) due(now int64) int64 {
 	due := w.since
 	for i := range w.places {
 		p := &w.places[i]
 		due = max(due, p.line.news, p.line.due(p.cost(), now))
 	}
-	return max(due, now-lateness)
+	return due
+}
+
+// takeAt charges a waiter at all its gates for the time when it was due. Timers fire late
+// and goroutines run late, and to charge it then keeps that from adding up to a lower
+// rate.
+func (w *waiter) takeAt(due, now int64) {
+	w.granted, w.at = true, max(due, now-lateness)
+	for i := range w.places {
+		p := &w.places[i]
+		p.line.set.algorithm.take(&p.line.state, p.cost(), w.at, now)
+		p.line.late, p.line.lateAt = now-w.at, now
+	}
 }
 
 // armLocked sets the gate's timer for a head that waits for room. A call further
@@ -167,16 +222,17 @@ func (l *line) disarm(at *place, timer clock.Timer) {
 
 // waiterLocked takes a waiter off the free list: waiters come in storms, and a
 // storm should not leave its weight in garbage.
-func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
+func (l *Limiter) waiterLocked(ctx context.Context, lane lane, cost int64, gates []Gate) *waiter {
 	var w *waiter
 	if n := len(l.free); n > 0 {
 		w, l.free = l.free[n-1], l.free[:n-1]
 	} else {
 		w = &waiter{woken: make(chan struct{}, 1)}
 	}
-	w.lane, w.cost, w.since = lane, cost, l.last // which takeLocked has just read
-	for _, g := range gates {
-		w.places = append(w.places, place{waiter: w, gate: g})
+	w.ctx, w.lane, w.cost, w.since = ctx, lane, cost, l.last // which takeLocked has just read
+	w.places = slices.Grow(w.places, len(gates))[:len(gates)]
+	for i, g := range gates {
+		w.places[i].waiter, w.places[i].gate = w, g
 	}
 	return w
 }
@@ -184,21 +240,20 @@ func (l *Limiter) waiterLocked(lane lane, cost int64, gates []Gate) *waiter {
 // maxFree bounds the memory that a storm of waiters leaves behind.
 const maxFree = 1024
 
-// leaveLocked takes a waiter that may not have been admitted out of all queues.
+// leaveLocked takes a waiter out of all queues, admitted or not.
 func (l *Limiter) leaveLocked(w *waiter) {
+	at := w.at
+	if !w.granted {
+		at = l.nowLocked()
+	}
 	for i := range w.places {
-		if p := &w.places[i]; p.line != nil {
-			p.leave(l.nowLocked(), false)
-		}
+		w.places[i].leave(at, w.granted)
 	}
 	if len(l.free) == maxFree {
 		return
 	}
-	select {
-	case <-w.woken: // a signal that came too late
-	default:
-	}
+	w.heard(false)
 	clear(w.places)
-	w.places = w.places[:0]
+	w.ctx, w.granted, w.by, w.places = nil, false, nobody, w.places[:0]
 	l.free = append(l.free, w)
 }
