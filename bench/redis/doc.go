@@ -6,9 +6,9 @@
 //	go run ./redis share                    # four processes at 30/s in all, for a minute
 //	go run ./redis decision                 # one decision: messages, time, decisions a second
 //
-// share starts real processes, each a loop that takes whenever it may. It fails if they
-// are admitted 1 % beside the rate, ever above burst + rate × time, or any of them less
-// than half or more than twice its fair share.
+// share starts real processes, each with a limiter and 32 goroutines that call as often
+// as they may. It fails if they are admitted 1 % beside the rate, ever above burst +
+// rate × time, or any of them less than half or more than twice its fair share.
 //
 // decision makes decisions for which there is always room, from one goroutine and from
 // 32 in each of one and four processes, and the same with redis_rate. The server's own

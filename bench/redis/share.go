@@ -20,7 +20,7 @@ func share(ctx context.Context, addr string, d time.Duration, out io.Writer) err
 		d = time.Minute
 	}
 	all, err := processes(ctx, n, job{
-		Addr: addr, Account: fmt.Sprint("bench-", time.Now().UnixNano()), Kind: "share",
+		Addr: addr, Account: fmt.Sprint("bench-", time.Now().UnixNano()), Kind: "share", Callers: 32,
 		Start: time.Now().Add(time.Second), Duration: d,
 	})
 	if err != nil {

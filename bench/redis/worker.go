@@ -93,34 +93,61 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(d)
 }
 
-// contend takes one token after the other.
-func contend(ctx context.Context, j job) (d done, err error) {
+// contend makes calls, from many goroutines, that wait for their turn at one limiter.
+func contend(ctx context.Context, j job) (done, error) {
 	s, err := redisstore.Open(ctx, "redis://"+j.Addr, j.Account)
 	if err != nil {
-		return d, err
+		return done{}, err
 	}
 	defer s.Close()
-	charges := []ratelimit.Charge{{Gate: "global", Rule: shared, Cost: 1}}
-	for {
-		asked := time.Now()
-		admitted, found, err := s.Take(ctx, charges)
-		switch {
-		case err != nil && over(ctx):
-			return d, nil
-		case err != nil:
-			return d, err
-		}
-		d.Asked++
-		if admitted {
-			d.Admitted = append(d.Admitted, admission{asked, time.Now()})
-			continue
-		}
-		select {
-		case <-time.After(found[0].Wait):
-		case <-ctx.Done():
-			return d, nil
-		}
+	r := &recorder{Shared: s}
+	l := ratelimit.New(ratelimit.Options{Shared: r})
+	message, err := l.NewGate("message", ratelimit.Limit{Rate: 100, Burst: 100})
+	if err != nil {
+		return done{}, err
 	}
+	global, err := l.NewGate("global", shared)
+	if err != nil {
+		return done{}, err
+	}
+	// A context with a deadline would have calls refused that cannot meet it.
+	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	var calls errgroup.Group
+	for range j.Callers {
+		calls.Go(func() error {
+			for {
+				if err := l.Acquire(waiting, 1, message, global); waiting.Err() != nil {
+					return nil
+				} else if err != nil {
+					cancel()
+					return err
+				}
+			}
+		})
+	}
+	err = calls.Wait()
+	return r.done, err
+}
+
+// recorder notes what a limiter asks.
+type recorder struct {
+	ratelimit.Shared
+	mu   sync.Mutex
+	done done
+}
+
+func (r *recorder) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []ratelimit.Found, error) {
+	asked := time.Now()
+	admitted, found, err := r.Shared.Take(ctx, charges)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done.Asked++
+	if admitted {
+		r.done.Admitted = append(r.done.Admitted, admission{asked, time.Now()})
+	}
+	return admitted, found, err
 }
 
 // saturate decides as often as it can.
