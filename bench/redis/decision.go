@@ -145,7 +145,10 @@ func decision(ctx context.Context, addr string, d time.Duration, out io.Writer) 
 		}
 		fmt.Fprintln(table)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return news(ctx, addr, account, out)
 }
 
 // single is what decisions one after the other are like.

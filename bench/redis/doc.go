@@ -12,7 +12,8 @@
 //
 // decision makes decisions for which there is always room, from one goroutine and from
 // 32 in each of one and four processes, and the same with redis_rate. The server's own
-// time is from its INFO commandstats, so nothing else should use it meanwhile.
+// time is from its INFO commandstats, so nothing else should use it meanwhile. Then it
+// tells how long a fact takes to another process.
 //
 // What is written has names of its own and expires.
 package main
