@@ -69,6 +69,16 @@ func (b bucket) tokens(s *state, now int64) float64 {
 	return max(0, float64(b.burst*b.interval-b.missing(s, now))/float64(b.interval))
 }
 
+func (b bucket) used(s *state, now int64) Used {
+	return Used{Refill: time.Duration(b.missing(s, now))}
+}
+
+func (b bucket) adopt(s *state, used Used, now int64) {
+	if !b.paused {
+		s.at = now + min(max(0, int64(used.Refill)), int64(maxSpan))
+	}
+}
+
 func (b bucket) asNew(s *state, now int64) bool { return !b.paused && s.at <= now }
 
 func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {

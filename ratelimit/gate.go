@@ -53,7 +53,9 @@ type GatesStats struct {
 }
 
 // NewGate adds a gate that nothing has passed yet. The name is for errors and
-// statistics; the error is a [*LimitError].
+// statistics, and with [Options.Shared] other processes know the gate by it: then it has
+// to be one that no other gate or set of this limiter has. An error about the rule is a
+// [*LimitError].
 func (l *Limiter) NewGate(name string, rule Rule) (Gate, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +68,7 @@ func (l *Limiter) NewGate(name string, rule Rule) (Gate, error) {
 }
 
 // NewGates adds a set of gates, which are not counted by [Limiter.Congestion] and
-// [Limiter.Stats]. The error is a [*LimitError].
+// [Limiter.Stats]. Its errors are those of [Limiter.NewGate].
 func (l *Limiter) NewGates(name string, rule Rule) (*Gates, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +171,7 @@ func (l *line) stats(now int64) GateStats {
 		s.Window = rule
 		s.Limit = Limit{Rate: float64(rule.Limit) / rule.Period.Seconds(), Burst: rule.Limit}
 	}
-	if !l.set.paused {
+	if !l.set.paused && l.closedUntil <= now {
 		s.Tokens = l.set.algorithm.tokens(&l.state, now)
 	}
 	return s

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gotd/td/clock"
+
+	"github.com/weirtg/weir/store"
 )
 
 // Options of a [Limiter]. The zero value is ready for use.
@@ -16,6 +18,19 @@ type Options struct {
 	// Clock tells the time and makes the timers. nil means clock.System. Inside a
 	// testing/synctest bubble clock.System is virtual by itself.
 	Clock clock.Clock
+
+	// Shared keeps the state of all gates for several processes, see the package's
+	// documentation. nil limits this process alone.
+	Shared Shared
+	// OnFailure is what becomes of a call while Shared is unavailable: [store.Closed],
+	// the default, fails it with an error that matches [store.ErrUnavailable],
+	// [store.Open] admits it at once and counts nothing, [store.Local] decides by what
+	// this process knows. A paused gate stays paused under each.
+	OnFailure store.Policy
+	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
+	// when it is back. It is called by a call that waits for it, without a lock, and
+	// never twice at once. It may be nil.
+	OnOutage func(err error)
 }
 
 // Limiter owns the gates of one account. It is safe for concurrent use.
@@ -27,6 +42,9 @@ type Limiter struct {
 	system bool      // clock is the system's, which can be read at less cost
 	start  time.Time // what all times count from
 	seed   maphash.Seed
+	shared Shared
+	policy store.Policy
+	events func(err error)
 
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
@@ -34,6 +52,7 @@ type Limiter struct {
 	sets   []*set    // the keyed ones
 	free   []*waiter // waiters to use again
 	closed bool
+	outage outage
 }
 
 // New returns a limiter without gates.
@@ -44,8 +63,11 @@ func New(opts Options) *Limiter {
 	return &Limiter{
 		clock:  opts.Clock,
 		system: opts.Clock == clock.System,
-		start:  opts.Clock.Now(),
+		start:  opts.Clock.Now().Add(-1), // so that 0 can stand for never
 		seed:   maphash.MakeSeed(),
+		shared: opts.Shared,
+		policy: opts.OnFailure,
+		events: opts.OnOutage,
 	}
 }
 
@@ -114,6 +136,10 @@ func (l *Limiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.wakeAllLocked()
+}
+
+func (l *Limiter) wakeAllLocked() {
 	for _, s := range l.gates {
 		s.single.wakeAll()
 	}
@@ -144,7 +170,9 @@ func (l *line) wakeAll() {
 //     before there would be room; deadlines are read on the limiter's clock;
 //   - a [*RefusedError] with ErrImpossible if cost is more than a gate's burst;
 //   - a [*RefusedError] with ErrQueueFull if too many wait already;
-//   - [ErrClosed] after Close.
+//   - [ErrClosed] after Close;
+//   - with [Options.Shared], an error that matches [store.ErrUnavailable] if that was
+//     needed and is unavailable.
 //
 // At a paused gate it waits for the pause to end. A context that is done between the
 // taking of the tokens and the return changes nothing: they are the caller's, who can
@@ -168,7 +196,10 @@ func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate
 		return err
 	}
 	l.mu.Lock()
-	if !l.closed && l.takeLocked(int64(cost), gates) {
+	switch {
+	case l.closed || l.shared != nil:
+		l.nowLocked()
+	case l.takeLocked(int64(cost), gates):
 		l.mu.Unlock()
 		return nil
 	}
@@ -177,24 +208,29 @@ func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate
 
 // Try is Acquire for a call that does not want to wait: where Acquire would
 // block, it returns a [*RefusedError] with ErrRejected. It never passes a call
-// that waits, not even one in the background.
+// that waits, not even one in the background. It does not block, but with
+// [Options.Shared] for one round trip to it, if nobody waits and there is room by what
+// this process knows.
 func (l *Limiter) Try(cost int, gates ...Gate) error {
 	if err := l.check(cost, gates); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tryLocked(int64(cost), gates)
+	_, err := l.tryLocked(int64(cost), gates)
+	return err
 }
 
-func (l *Limiter) tryLocked(cost int64, gates []Gate) error {
-	if l.closed {
-		return ErrClosed
+func (l *Limiter) tryLocked(cost int64, gates []Gate) (by payee, err error) {
+	switch {
+	case l.closed:
+		return nobody, ErrClosed
+	case l.shared != nil:
+		return l.trySharedLocked(cost, gates)
+	case l.takeLocked(cost, gates):
+		return process, nil
 	}
-	if l.takeLocked(cost, gates) {
-		return nil
-	}
-	return l.refusalLocked(background, cost, gates).asError()
+	return nobody, l.refusalLocked(background, cost, gates).asError()
 }
 
 // justTaken is the time of a take that is undone at once.
@@ -205,12 +241,19 @@ const justTaken = math.MaxInt64
 // into a [Permit], which knows when it was taken: to give back what time has refilled
 // already would let through more than the limit. With a cost or gates that Acquire
 // would not take, Refund does nothing.
+//
+// With [Options.Shared] it gives back there too, which may take up to 100 ms; what fails
+// to come back is refilled by time. A call that passed while the store was unavailable has
+// paid nothing there, under [store.Open] nothing at all, and should not be refunded.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
 	if l.check(cost, gates) != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.shared != nil {
+		l.refundLocked(gates, func(i int) int64 { return gates[i].cost(int64(cost)) })
+	}
 	now := l.nowLocked()
 	for _, g := range gates {
 		g.set.giveBack(g.key, g.cost(int64(cost)), justTaken, now)
@@ -233,13 +276,21 @@ func (l *Limiter) nowLocked() int64 {
 // takeLocked admits a call that finds nobody waiting and room at each gate.
 func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 	now := l.nowLocked()
+	if !readyLocked(cost, gates, now) {
+		return false
+	}
+	for _, g := range gates {
+		g.set.take(g.key, g.cost(cost), now)
+	}
+	return true
+}
+
+// readyLocked reports whether nobody waits and there is room at each gate.
+func readyLocked(cost int64, gates []Gate, now int64) bool {
 	for _, g := range gates {
 		if !g.set.ready(g.key, g.cost(cost), now) {
 			return false
 		}
-	}
-	for _, g := range gates {
-		g.set.take(g.key, g.cost(cost), now)
 	}
 	return true
 }
@@ -254,12 +305,13 @@ func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedErro
 	for _, g := range gates {
 		st, line := g.set.peek(g.key)
 		// Whoever is ahead at a narrow gate will be ahead at the wide one as well.
-		ahead := calls
+		ahead, until := calls, int64(0)
 		if line != nil {
+			until = line.closedUntil
 			queued, queuedCalls := line.ahead(lane)
 			ahead, calls = max(ahead, queued), max(calls, queuedCalls)
 		}
-		refused := g.set.refusal(&st, ahead, g.cost(cost), now)
+		refused := g.set.refusal(&st, until, ahead, g.cost(cost), now)
 		switch {
 		case refused.Reason == ErrImpossible: // whatever the others say
 			return refused
@@ -281,7 +333,7 @@ func (l *Limiter) fullLocked(lane lane, cost int64, gates []Gate) error {
 		}
 		if st, line := g.set.peek(g.key); line != nil && line.lanes[lane].len >= most {
 			ahead, _ := line.ahead(lane)
-			refused := g.set.refusal(&st, ahead, g.cost(cost), l.last)
+			refused := g.set.refusal(&st, line.closedUntil, ahead, g.cost(cost), l.last)
 			refused.Reason = ErrQueueFull
 			return refused.asError()
 		}

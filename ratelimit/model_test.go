@@ -346,7 +346,7 @@ func runModel(ops []operation, window bool) map[int]int64 {
 	return admitted
 }
 
-func runLimiter(t *rapid.T, ops []operation, window bool) map[int]int64 {
+func runLimiter(t *rapid.T, opts ratelimit.Options, ops []operation, window bool) map[int]int64 {
 	var (
 		mu       sync.Mutex
 		wg       sync.WaitGroup
@@ -354,7 +354,7 @@ func runLimiter(t *rapid.T, ops []operation, window bool) map[int]int64 {
 		cancels  = map[int]context.CancelFunc{}
 		gates    []ratelimit.Gate
 	)
-	l := ratelimit.New(ratelimit.Options{})
+	l := ratelimit.New(opts)
 	for i, limit := range modelLimits {
 		var rule ratelimit.Rule = limit
 		if i == 0 && window {
@@ -424,8 +424,12 @@ func TestLimiterAdmitsAsTheModelDoes(t *testing.T) {
 		window := rapid.Bool().Draw(t, "window")
 		ops := program(t, window)
 		want := runModel(ops, window)
+		var opts ratelimit.Options
+		if rapid.Bool().Draw(t, "shared") {
+			opts.Shared = agreeing{} // then each call of the program passes through an ask
+		}
 		rapid.SyncTest(t, func(t *rapid.T) {
-			got := runLimiter(t, ops, window)
+			got := runLimiter(t, opts, ops, window)
 			for _, op := range ops {
 				if want[op.call] != got[op.call] && (op.kind == "acquire" || op.kind == "try") {
 					t.Fatalf("%s %d at %v: admitted at %v, the model says %v", op.kind, op.call,

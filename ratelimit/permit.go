@@ -10,22 +10,33 @@ type Permit struct {
 	taken   int64 // when
 	gates   []Gate
 	paid    []int64 // what at each of them
+	by      payee
 	spent   atomic.Bool
 }
 
+// payee is who has charged a call.
+type payee uint8
+
+const (
+	nobody  payee = iota // it was not admitted, or in an outage of the store
+	process              // this process alone
+	account              // the store as well
+)
+
 // TryAcquire takes cost tokens from each of the gates if they all have room and
 // nobody waits at them. Otherwise it takes nothing and returns the error of
-// [Limiter.Try]. It does not block.
+// [Limiter.Try]. It blocks no longer than that does.
 func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
 	if err := l.check(cost, gates); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.tryLocked(int64(cost), gates); err != nil {
+	by, err := l.tryLocked(int64(cost), gates)
+	if err != nil {
 		return nil, err
 	}
-	p := &Permit{limiter: l, cost: cost, taken: l.last}
+	p := &Permit{limiter: l, cost: cost, taken: l.last, by: by}
 	for _, g := range gates {
 		p.gates, p.paid = append(p.gates, g), append(p.paid, g.cost(int64(cost)))
 	}
@@ -52,13 +63,16 @@ func (p *Permit) Use() bool { return p.spent.CompareAndSwap(false, true) }
 // Return gives the tokens of an unused permit back, less what the buckets have
 // refilled since: a permit that is held for long is spent by time. After Use, or a
 // second time, it does nothing, so it can be deferred right where the permit was
-// taken.
+// taken. With [Options.Shared] it may take up to 100 ms, as [Limiter.Refund] may.
 func (p *Permit) Return() {
-	if !p.Use() {
+	if !p.Use() || p.by == nobody {
 		return
 	}
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
+	if p.by == account {
+		p.limiter.refundLocked(p.gates, func(i int) int64 { return p.paid[i] })
+	}
 	now := p.limiter.nowLocked()
 	for i, g := range p.gates {
 		g.set.giveBack(g.key, p.paid[i], p.taken, now)

@@ -27,6 +27,7 @@ type waiter struct {
 	called  bool          // there is one that was not heard yet
 	granted bool          // the tokens are taken, it has only to leave
 	lane    lane
+	by      payee // granted: with a store
 }
 
 // place is a waiter's link in the queue of one gate.
@@ -99,7 +100,12 @@ func (q *queue) remove(p *place) {
 
 // head is the one whose turn it is, or nil. A normal call comes before those in the
 // background, but for every tenth time.
+//
+// While one asks the store it stays the head.
 func (l *line) head() *place {
+	if l.asking != nil {
+		return l.asking
+	}
 	first, second := l.lanes[normal].head, l.lanes[background].head
 	if first == nil || second != nil && l.passed >= backgroundTurn {
 		return second

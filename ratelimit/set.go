@@ -1,6 +1,9 @@
 package ratelimit
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"math"
 	"time"
@@ -20,6 +23,7 @@ type set struct {
 	algorithm  algorithm
 	paused     bool
 	capacity   int64
+	changes    uint64 // of the rule, so far
 	maxWaiters int
 
 	keyed  bool
@@ -38,21 +42,31 @@ type line struct {
 	lanes  [2]queue
 	passed int         // normal calls since a background one, while one waits
 	timer  clock.Timer // the only one of the gate, used by the head
+	asking *place      // who asks the store about it
 	news   int64       // when the head last got a reason to look, but for the passing of time
 
 	late   int64 // how late the last call was admitted that had waited
 	lateAt int64 // when that was
+
+	closedUntil int64 // the store has said so
 }
 
 // DefaultMaxKeys is the bound on the keys of a set that are remembered apart.
 const DefaultMaxKeys = 1 << 20
 
-// shared is how many gates serve the keys beyond the bound.
-const shared = 256
+// strangers is how many gates serve the keys beyond the bound.
+const strangers = 256
 
 func (l *Limiter) newSet(name string, rule Rule) (*set, error) {
 	if err := named(name, rule.Validate()); err != nil {
 		return nil, err
+	}
+	for _, others := range [...][]*set{l.gates, l.sets} {
+		for _, s := range others {
+			if l.shared != nil && s.name == name {
+				return nil, fmt.Errorf("gate %s is there already: want a name of its own, by which processes know it", name)
+			}
+		}
 	}
 	s := &set{name: name, limiter: l}
 	s.single.set = s
@@ -69,8 +83,10 @@ func (s *set) setRule(rule Rule) {
 func (s *set) change(next Rule, how Inheritance, now int64) {
 	before := s.algorithm
 	s.setRule(next)
+	s.changes++
 	inherit := func(l *line) {
 		s.algorithm.inherit(before, &l.state, how, now)
+		l.closedUntil = 0
 		l.wakeHead(now)
 	}
 	inherit(&s.single)
@@ -92,7 +108,7 @@ func (s *set) resolve(key uint64) uint64 {
 	if s.live() < DefaultMaxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
 		return key
 	}
-	return math.MaxUint64 - key%shared
+	return math.MaxUint64 - key%strangers
 }
 
 // live is how many gates of a keyed set are remembered.
@@ -114,7 +130,7 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 		return false
 	}
 	if !s.keyed {
-		return s.single.empty() && s.algorithm.due(&s.single.state, cost, now) <= now
+		return s.single.empty() && s.single.due(cost, now) <= now
 	}
 	key = s.resolve(key)
 	if len(s.busy) > 0 && s.busy[key] != nil {
@@ -209,7 +225,7 @@ func (s *set) release(l *line) {
 	}
 	delete(s.busy, l.key)
 	*s.quiet.put(l.key, s.fresh) = l.state
-	l.state, l.news, l.passed = state{}, 0, 0
+	l.state, l.news, l.passed, l.closedUntil = state{}, 0, 0, 0
 	if len(s.spare) < maxFree {
 		s.spare = append(s.spare, l)
 	}
@@ -234,18 +250,23 @@ func (l *line) passOn(now int64) {
 	}
 }
 
-// ready reports whether there is room for the head.
-func (l *line) ready(cost, now int64) bool {
-	return !l.shut(cost) && l.due(cost, now) <= now
+// refuse is the refusal of a head.
+func (l *line) refuse(cost, now int64) RefusedError {
+	return l.set.refusal(&l.state, l.closedUntil, 0, cost, now)
 }
 
-// shut reports whether no time that passes makes room for cost.
-func (l *line) shut(cost int64) bool { return l.set.paused || cost > l.set.capacity }
+// ready reports whether there is room for the head.
+func (l *line) ready(cost, now int64) bool {
+	return !l.set.paused && cost <= l.set.capacity && l.due(cost, now) <= now
+}
 
-func (l *line) due(cost, now int64) int64 { return l.set.algorithm.due(&l.state, cost, now) }
+func (l *line) due(cost, now int64) int64 {
+	return max(l.set.algorithm.due(&l.state, cost, now), l.closedUntil)
+}
 
-// refusal is what there is to say to a call of cost with ahead before it.
-func (s *set) refusal(st *state, ahead, cost, now int64) RefusedError {
+// refusal is what there is to say to a call of cost with ahead before it, at a gate that is
+// closed until some time.
+func (s *set) refusal(st *state, until, ahead, cost, now int64) RefusedError {
 	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(cost)}
 	switch {
 	case s.paused: // nobody knows
@@ -253,7 +274,7 @@ func (s *set) refusal(st *state, ahead, cost, now int64) RefusedError {
 		refused.Reason = ErrImpossible
 	default:
 		// Behind a queue there is a wait, even where the tokens are there already.
-		refused.Wait = max(1, time.Duration(s.algorithm.due(st, ahead+cost, now)-now))
+		refused.Wait = max(1, time.Duration(max(until, s.algorithm.due(st, ahead+cost, now))-now))
 	}
 	return refused
 }
@@ -282,4 +303,13 @@ func (l *line) ahead(of lane) (cost, calls int64) {
 // Key makes a key of a text, such as a user's name, for [Gates.Key]. Texts are told
 // apart by a hash that is seeded anew for each limiter, so that nobody can aim at
 // another's gate, and a long text costs no memory.
-func (l *Limiter) Key(text string) uint64 { return maphash.String(l.seed, text) }
+//
+// With [Options.Shared] all processes have to make the same key, and then it is the first
+// 8 bytes of the text's SHA-256: who knows a text knows its key.
+func (l *Limiter) Key(text string) uint64 {
+	if l.shared == nil {
+		return maphash.String(l.seed, text)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return binary.BigEndian.Uint64(sum[:])
+}

@@ -31,14 +31,18 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
 	}
 	for now := l.last; err == nil && !w.granted; now = l.nowLocked() {
-		var at *place
-		if at = l.advanceLocked(w, now); at == nil {
-			break // admitted
+		at := l.advanceLocked(w, now)
+		if at == nil {
+			err = l.admitLocked(ctx, w, now)
+			continue
+		}
+		if l.freeLocked(w) {
+			break // it passes without a charge
 		}
 		head := at.line.head() == at
 		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, at.gate.set.refusal(&at.line.state, 0, at.cost(), l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.line.refuse(at.cost(), l.last)); err != nil {
 				break
 			}
 		}
@@ -121,8 +125,18 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 	return refused.asError()
 }
 
+// admitLocked admits a waiter that stands first at all its gates and finds room, if the
+// store agrees.
+func (l *Limiter) admitLocked(ctx context.Context, w *waiter, now int64) error {
+	if l.shared != nil {
+		return l.askLocked(ctx, w)
+	}
+	w.takeAt(w.due(now), now)
+	return nil
+}
+
 // advanceLocked moves the waiter as far as it gets. It returns the place where it
-// has to wait, or nil when it was admitted.
+// has to wait, or nil if there is room for it at each gate.
 func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 	for i := range w.places {
 		p := &w.places[i]
@@ -136,7 +150,6 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 			return p
 		}
 	}
-	w.takeAt(w.due(now), now)
 	return nil
 }
 
@@ -144,17 +157,19 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 // stands first at all its gates and finds room. It keeps its places until it wakes: what
 // is left is passed on in its own goroutine, so that the next cannot return before it.
 func (l *Limiter) grantLocked(w *waiter, now int64) {
-	if w.granted || l.doneLocked(w.ctx) != nil {
-		return
+	if l.shared == nil && !w.granted && l.doneLocked(w.ctx) == nil && w.open(now) {
+		w.takeAt(w.due(now), now)
 	}
+}
+
+// open reports whether the waiter stands first at all its gates and finds room.
+func (w *waiter) open(now int64) bool {
 	for i := range w.places {
-		if p := &w.places[i]; p.line == nil || p.line.head() != p || p.line.shut(p.cost()) {
-			return
+		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.cost(), now) {
+			return false
 		}
 	}
-	if due := w.due(now); due <= now {
-		w.takeAt(due, now)
-	}
+	return true
 }
 
 // due is when a waiter that stands first at all its gates can be admitted, or could have
@@ -239,6 +254,6 @@ func (l *Limiter) leaveLocked(w *waiter) {
 	}
 	w.heard(false)
 	clear(w.places)
-	w.ctx, w.granted, w.places = nil, false, w.places[:0]
+	w.ctx, w.granted, w.by, w.places = nil, false, nobody, w.places[:0]
 	l.free = append(l.free, w)
 }

@@ -35,15 +35,33 @@ func (w sliding) capacity() int64 { return w.limit }
 func (w sliding) due(s *state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
 	due := int64(longAgo)
-	if h := s.hits; h != nil {
-		if k := int64(h.n) + cost - w.limit; k > 0 {
-			due = h.at(int32(k)-1) + w.period
-		}
+	if k := int64(s.calls()) + cost - w.limit; k > 0 {
+		due = s.call(int32(k)-1) + w.period
 	}
 	if later > 0 {
 		due = max(due, now) + later*w.period
 	}
 	return due
+}
+
+// calls is how many calls a sliding window remembers.
+func (s *state) calls() int32 {
+	switch {
+	case s.hits != nil:
+		return s.hits.n
+	case s.at != 0:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// call is the time of the i-th oldest of them.
+func (s *state) call(i int32) int64 {
+	if s.hits == nil {
+		return s.at
+	}
+	return s.hits.at(i)
 }
 
 // take notes the time of the call itself, not that when it was due: a window is
@@ -54,9 +72,13 @@ func (w sliding) take(s *state, cost, _, now int64) {
 			h.first = (h.first + 1) % h.size()
 			h.n--
 		}
+	} else if s.at != 0 && s.at+w.period > now {
+		s.push(s.at, w.limit)
 	}
-	for range cost {
-		s.push(now, w.limit)
+	if s.hits != nil || cost > 1 {
+		for range cost {
+			s.push(now, w.limit)
+		}
 	}
 	s.at = now
 }
@@ -64,15 +86,22 @@ func (w sliding) take(s *state, cost, _, now int64) {
 // giveBack forgets calls of that time, and no others: each makes room at a time of its
 // own.
 func (w sliding) giveBack(s *state, cost, taken, _ int64) {
-	h := s.hits
-	if h == nil || h.n == 0 {
+	n := s.calls()
+	if n == 0 {
 		return
 	}
 	if taken == justTaken {
-		taken = h.at(h.n - 1)
+		taken = s.call(n - 1)
+	}
+	h := s.hits
+	if h == nil {
+		if taken == s.at {
+			s.at = 0
+		}
+		return
 	}
 	kept := int32(0)
-	for i := range h.n {
+	for i := range n {
 		if t := h.at(i); t != taken || cost == 0 {
 			h.times[(h.first+kept)%h.size()] = t
 			kept++
@@ -84,18 +113,21 @@ func (w sliding) giveBack(s *state, cost, taken, _ int64) {
 }
 
 func (w sliding) tokens(s *state, now int64) float64 {
-	free := w.limit
-	if h := s.hits; h != nil {
-		for i := range h.n {
-			if h.at(i)+w.period > now {
-				free--
-			}
-		}
-	}
-	return float64(max(0, free))
+	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
 }
 
-func (w sliding) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
+func (w sliding) used(s *state, now int64) (used Used) {
+	for i := range s.calls() {
+		if s.call(i)+w.period > now {
+			used.Count++
+		}
+	}
+	return used
+}
+
+func (w sliding) adopt(*state, Used, int64) {}
+
+func (w sliding) asNew(s *state, now int64) bool { return s.calls() == 0 || s.at+w.period <= now }
 
 func (w sliding) inherit(_ algorithm, s *state, how Inheritance, _ int64) {
 	if how == Reset {
@@ -166,11 +198,17 @@ func (w fixed) giveBack(s *state, cost, taken, _ int64) {
 }
 
 func (w fixed) tokens(s *state, now int64) float64 {
-	if s.hits == nil || now >= s.at+w.period {
-		return float64(w.limit)
-	}
-	return float64(max(0, w.limit-int64(s.hits.n)))
+	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
 }
+
+func (w fixed) used(s *state, now int64) Used {
+	if s.hits == nil || now >= s.at+w.period {
+		return Used{}
+	}
+	return Used{Count: int(s.hits.n)}
+}
+
+func (w fixed) adopt(*state, Used, int64) {}
 
 func (w fixed) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
 

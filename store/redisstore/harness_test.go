@@ -96,7 +96,7 @@ func (w *world) open(t *testing.T) *Store {
 	if w.mini == nil {
 		s.scripts = newScripts(strings.NewReplacer(
 			"redis.call('TIME')", "redis.call('LRANGE', '"+w.prefix()+"test time', 0, -1)",
-			"whole(math.max(1, math.ceil(ttl / 1000)))", "'600000'",
+			"format('%d', math.max(1, math.ceil(ttl / 1000)))", "'600000'",
 		))
 	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -25,13 +25,13 @@ func (h *history) add(t taken) {
 	h.next = (h.next + 1) % len(h.last)
 }
 
-// remove forgets the latest take of a gate, and returns its time.
+// remove forgets the latest take of a gate, of so much at least, and returns its time.
 func (h *history) remove(gate string, key uint64, cost int) (at int64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.last {
 		t := &h.last[(h.next-1-i+2*len(h.last))%len(h.last)]
-		if t.at > 0 && t.gate == gate && t.key == key && t.cost == cost {
+		if t.at > 0 && t.gate == gate && t.key == key && t.cost >= cost {
 			at = t.at
 			*t = taken{}
 			return at, true

@@ -98,8 +98,8 @@ func New(o Options) (*Store, error) {
 //
 // Settings in its query (pool_size, dial_timeout, …) hold, but for those that a
 // decision needs otherwise: it is bounded by the Timeout, and not retried. Open waits
-// for an answer until ctx is done, or for 5 s. An error matches store.ErrUnavailable
-// and does not contain the URL, which may hold a password.
+// for an answer until ctx is done, or for 5 s. Its error is that of ctx or matches
+// store.ErrUnavailable, and does not contain the URL, which may hold a password.
 func Open(ctx context.Context, url, account string) (*Store, error) {
 	config, err := redis.ParseURL(url)
 	if err != nil {

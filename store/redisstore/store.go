@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -130,8 +131,15 @@ func (s *Store) ready(ctx context.Context, doing string) error {
 // unavailable tells a call that the caller has ended from one that the server has let
 // down.
 func (s *Store) unavailable(ctx context.Context, doing string, err error) error {
-	if done := ctx.Err(); done != nil {
+	done := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		done = context.DeadlineExceeded // the connection may know it sooner than the context
+	}
+	if done != nil {
 		return fmt.Errorf("redis store: %s: %w", doing, done)
+	}
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		err = fmt.Errorf("no answer within %v", s.timeout) // and not that of a context of ours
 	}
 	return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, err)
 }

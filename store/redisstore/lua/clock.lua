@@ -5,34 +5,36 @@
 -- goes on from where it was: nothing that was charged seems to lie in the future,
 -- where it would lock its key, and nothing is given back.
 --
--- All numbers are whole and below 2^53. Lua writes large ones as 1e+15 unless asked.
+-- All numbers are whole and below 2^53. Lua would write large ones as 1e+15.
+--
+-- A script is run from its first line each time, and to make a function takes as long
+-- as to call it. So what only some rules need is made when they need it.
 
-local function whole(x) return string.format('%.0f', x) end
+local format = string.format
 
 -- ms is a time to live for Redis, which counts it in milliseconds.
-local function ms(ttl) return whole(math.max(1, math.ceil(ttl / 1000))) end
+local function ms(ttl) return format('%d', math.max(1, math.ceil(ttl / 1000))) end
 
-local clock = {}
+local behind, needed = 0, 0
+local now
 do
   local t = redis.call('TIME')
-  local server = tonumber(t[1]) * 1000000 + tonumber(t[2])
-  local last, behind, needed = 0, 0, 0
+  now = t[1] * 1000000 + t[2]
   local saved = redis.call('GET', KEYS[1])
   if saved then
+    local last
     last, behind, needed = string.match(saved, '^(%d+) (%d+) (%d+)$')
-    last, behind, needed = tonumber(last), tonumber(behind), tonumber(needed)
+    behind, needed = math.max(behind + 0, last - now), needed + 0
+    now = now + behind
   end
-  behind = math.max(behind, last - server)
-  clock.now, clock.behind, clock.needed = server + behind, behind, needed
 end
-local now = clock.now
 
 -- keep writes the clock, for as long as what is written at this time, or was before,
 -- may be needed. It has to be the first write of a script: on a server that is full it
 -- fails, and then nothing was changed.
-function clock.keep(ttl)
-  local needed = math.max(clock.needed, now + ttl)
-  if needed <= now then return end
-  redis.call('SET', KEYS[1], whole(now) .. ' ' .. whole(clock.behind) .. ' ' .. whole(needed),
-    'PX', ms(needed - now))
+local function keep(ttl)
+  needed = math.max(needed, now + ttl)
+  if needed > now then
+    redis.call('SET', KEYS[1], format('%d %d %d', now, behind, needed), 'PX', ms(needed - now))
+  end
 end

@@ -6,30 +6,26 @@
 -- returns how long until there is room (0: there is), how much more there is room for,
 --         when nothing counts any more (on the server's clock)
 
-local kind = ARGV[1]
-local limit, period, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local kind, limit, period, cost = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
 local record = ARGV[5] == '1'
 local retry, remaining, reset = 0, limit, now
 
--- numbers reads a state that is a string of whole numbers, the first of which is when
--- it expires. It is nil when nothing in it counts any more.
-local function numbers()
-  local saved = redis.call('GET', KEYS[2])
-  if not saved then return nil end
-  local s = {}
-  for n in string.gmatch(saved, '%d+') do s[#s + 1] = tonumber(n) end
-  if s[1] <= now then return nil end
-  return s
+-- saved is a state that is a string. It is nil when nothing in it counts any more.
+local function saved(pattern)
+  local s = redis.call('GET', KEYS[2])
+  if not s then return nil end
+  local expires, a, b, c = string.match(s, pattern)
+  if expires + 0 <= now then return nil end
+  return expires + 0, a + 0, b + 0, c and c + 0
 end
 
-local function write(expires, ...)
-  local s = { whole(expires) }
-  for _, n in ipairs({ ... }) do s[#s + 1] = whole(n) end
-  clock.keep(expires - now)
-  redis.call('SET', KEYS[2], table.concat(s, ' '), 'PX', ms(expires - now))
+local function save(expires, state)
+  keep(expires - now)
+  redis.call('SET', KEYS[2], state, 'PX', ms(expires - now))
 end
 
 local function sliding()
+  local hits = new_hits()
   local w = hits.open(KEYS[2])
   local first, used = w.n + 1, 0
   if w.n > 0 and hits.expires(w) > now then
@@ -43,29 +39,29 @@ local function sliding()
     retry = hits.leaves(w, first, over) + period - now
   elseif record then
     remaining, reset = remaining - cost, now + period
-    clock.keep(period)
-    hits.add(w, first, now, cost, reset, period)
+    keep(period)
+    hits.add(w, first, cost, period)
   end
 end
 
 -- A window with a beginning is when it expires, the time of its last charge (aligned)
 -- or of its first (from the first hit), and how much was charged.
 local function counter(aligned)
-  local s = numbers()
+  local expires, charged, n = saved('^(%d+) (%d+) (%d+)$')
   local used, at, ends = 0, now, now + period
   if aligned then ends = ends - now % period end
-  if s then
-    if aligned and s[2] >= ends - period then
-      used = s[3]
-    elseif not aligned and s[2] + period > now then
-      used, at, ends = s[3], s[2], s[2] + period
+  if expires then
+    if aligned and charged >= ends - period then
+      used = n
+    elseif not aligned and charged + period > now then
+      used, at, ends = n, charged, charged + period
     end
   end
   if used + cost > limit then
     retry = ends - now
   elseif record then
     used = used + cost
-    write(ends, at, used)
+    save(ends, format('%d %d %d', ends, at, used))
   end
   remaining = limit - used
   if used > 0 then reset = ends end
@@ -73,43 +69,46 @@ end
 
 -- A bucket is when it is full, that is also when it expires; by which part of a
 -- microsecond it is full sooner than that, in units of 1/limit; limit and period.
---
--- What is owed is for how long it is not full: whole microseconds and parts. No
--- product here exceeds 2^53.
-local function owe(whole_part, part, n, l, p)
-  part = n * (p % l) + part
-  return whole_part + n * ((p - p % l) / l) + (part - part % l) / l, part % l
-end
-
-local function up(whole_part, part)
-  if part > 0 then return whole_part + 1 end
-  return whole_part
-end
-
--- left is how many tokens can be owed on top: the most that do not exceed the period.
-local function left(whole_part, part, l, p)
-  return search(1, l, function(n) return up(owe(whole_part, part, n, l, p)) > p end) - 1
-end
-
 local function bucket()
-  local s = numbers()
+  -- What is owed is for how long it is not full: whole microseconds and parts. No
+  -- product here exceeds 2^53.
+  local function owe(owed, part, n, l, p)
+    part = n * (p % l) + part
+    return owed + n * ((p - p % l) / l) + (part - part % l) / l, part % l
+  end
+
+  local function up(owed, part)
+    if part > 0 then return owed + 1 end
+    return owed
+  end
+
+  -- left is how many tokens can be owed on top: the most that do not exceed the period.
+  -- A first guess is off by the rounding of a division at most.
+  local function left(owed, part, l, p)
+    local n = math.min(l, math.max(0, math.floor((p - owed) / p * l)))
+    while n < l and up(owe(owed, part, n + 1, l, p)) <= p do n = n + 1 end
+    while n > 0 and up(owe(owed, part, n, l, p)) > p do n = n - 1 end
+    return n
+  end
+
   local owed, part = 0, 0
-  if s then
-    owed, part = s[1] - now, s[2]
+  local full, fraction, l, p = saved('^(%d+) (%d+) (%d+) (%d+)$')
+  if full then
+    owed, part = full - now, fraction
     if part > 0 then owed = owed - 1 end
-    if s[3] ~= limit or s[4] ~= period then
+    if l ~= limit or p ~= period then
       -- As many tokens are missing as before, but no more than there can be.
-      local missing = math.min(s[3] - left(owed, part, s[3], s[4]), limit)
+      local missing = math.min(l - left(owed, part, l, p), limit)
       owed, part = owe(0, 0, missing, limit, period)
     end
   end
   local then_owed, then_part = owe(owed, part, cost, limit, period)
-  local full = up(then_owed, then_part)
-  if full > period then
-    retry = full - period
+  local then_full = up(then_owed, then_part)
+  if then_full > period then
+    retry = then_full - period
   elseif record then
     owed, part = then_owed, then_part
-    write(now + full, part, limit, period)
+    save(now + then_full, format('%d %d %d %d', now + then_full, part, limit, period))
   end
   remaining, reset = left(owed, part, limit, period), now + up(owed, part)
 end
@@ -123,6 +122,6 @@ else
 end
 
 -- Of a decision that was not recorded, the time remains: it is one that was told.
-if retry > 0 or not record then clock.keep(0) end
+if retry > 0 or not record then keep(0) end
 
-return { retry, math.max(0, remaining), reset - clock.behind }
+return { retry, math.max(0, remaining), reset - behind }

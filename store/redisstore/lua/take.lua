@@ -2,8 +2,8 @@
 --
 -- Processes that find no room claim the next: a later one is admitted only if there is
 -- room for those before it as well. So processes that contend take turns, and none
--- is starved by one that asks more often. A claim is dropped when it was served, or
--- when its process did not come when it was told to.
+-- is starved by one that asks more often. A claim is dropped when its share was taken,
+-- or when its process did not come when it was told to.
 --
 -- KEYS  clock, and of each gate its state and, if it slides, its hits
 -- ARGV  the process, and of each gate: kind, limit, period, cost, used, back (see merge)
@@ -12,49 +12,50 @@
 
 local process = ARGV[1]
 
--- queue drops claims that have lapsed. It returns the process's own, if it has one, the
--- cost of those ahead of it, and when the last of those will have lapsed.
+-- queue drops claims that have lapsed. It returns the place of the process's own, if it
+-- has one, how much is kept for those ahead of it, and when the last of those will
+-- have lapsed.
 local function queue(g)
   local live, mine = {}, nil
   for _, c in ipairs(g.claims) do
-    if c.id == process then mine = c end
-    if c.told + grace >= now then live[#live + 1] = c end
+    if c.told + grace >= now then
+      live[#live + 1] = c
+      if c.process == process then mine = #live end
+    end
   end
-  if mine and mine.told + grace < now then mine = nil end
   g.claims = live
 
   local ahead, lapsed = 0, now
-  for _, c in ipairs(live) do
-    if c ~= mine and (not mine or c.order < mine.order or (c.order == mine.order and c.id < mine.id)) then
-      ahead, lapsed = ahead + c.cost, math.max(lapsed, c.told + grace + 1)
-    end
+  local n = mine and #live or #live + 1
+  for i = 1, (mine or n) - 1 do
+    local c = live[i]
+    c.share = math.min(c.share, g.rule.share(g, c.cost, n))
+    ahead, lapsed = ahead + c.share, math.max(lapsed, c.told + grace + 1)
   end
   return mine, ahead, lapsed
 end
 
-local function claim(g, told)
-  if not g.mine then
-    g.mine = { id = process, order = now }
-    g.claims[#g.claims + 1] = g.mine
-  end
-  g.mine.told, g.mine.cost = told, g.cost
+-- claim notes when a process that found no room was told to come back.
+local function claim(g)
+  local place = g.mine or #g.claims + 1
+  local share = g.rule.share(g, g.cost, #g.claims + (g.mine and 0 or 1))
+  if g.mine then share = math.max(g.cost, math.min(g.claims[g.mine].share, share)) end
+  g.claims[place] = { process = process, told = now + g.wait, cost = g.cost, share = share }
 end
 
-local function unclaim(g)
-  for i, c in ipairs(g.claims) do
-    if c == g.mine then
-      table.remove(g.claims, i)
-      return
-    end
-  end
+-- served takes what a process was admitted with off its share.
+local function served(g)
+  local c = g.claims[g.mine]
+  c.told, c.share = now, c.share - g.cost
+  if c.share <= 0 then table.remove(g.claims, g.mine) end
 end
 
 local gates, changed, admitted = {}, {}, true
 local k, a = 2, 2
 while k <= #KEYS do
   local kind = ARGV[a]
-  local g = gate.open(KEYS[k], KEYS[k + 1], kind, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
-  g.changed = g.rule.merge(g, tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]))
+  local g = open(KEYS[k], KEYS[k + 1], kind, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
+  g.changed = g.rule.merge(g, ARGV[a + 4] + 0, ARGV[a + 5] + 0)
 
   local ahead, lapsed
   g.mine, ahead, lapsed = queue(g)
@@ -74,13 +75,13 @@ local found = { admitted and 1 or 0, now }
 for _, g in ipairs(gates) do
   if admitted then
     g.rule.take(g, g.cost)
-    unclaim(g)
+    if g.mine then served(g) end
   elseif g.wait > 0 then
-    claim(g, now + g.wait)
+    claim(g)
   end
   if admitted or g.wait > 0 or g.changed then changed[#changed + 1] = g end
   found[#found + 1] = g.wait
   found[#found + 1] = g.rule.used(g)
 end
-gate.save(changed)
+save(changed)
 return found

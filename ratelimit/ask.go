@@ -1,0 +1,209 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirtg/weir/store"
+)
+
+// A store is to answer within 100 ms. These bounds are for one that does not.
+const (
+	askTime      = 500 * time.Millisecond
+	giveBackTime = 100 * time.Millisecond
+)
+
+// askLocked asks the store about a waiter that stands first at all its gates and finds
+// room by what this process knows. The lock is not held meanwhile, and the waiter keeps
+// its turn everywhere, so that of each queue one asks at most. An ask is seen through even
+// if the context is done: else nobody would know what it has cost, and an outage would
+// not show to calls that are in a hurry.
+//
+// Afterwards the waiter is granted, or has to reckon again, or has failed.
+func (l *Limiter) askLocked(ctx context.Context, w *waiter) error {
+	if !l.outage.over(l.last) {
+		return l.aloneLocked(w, l.outage.err)
+	}
+	charges := w.chargesLocked(l.last)
+	rules := make([]uint64, len(w.places))
+	for i := range w.places {
+		p := &w.places[i]
+		p.line.asking, rules[i] = p, p.line.set.changes
+	}
+	first := l.outage.err != nil
+	l.outage.asking = l.outage.asking || first
+	l.mu.Unlock()
+
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	admitted, found, err := l.shared.Take(asking, charges)
+	cancel()
+	if err == nil && len(found) != len(charges) {
+		err = fmt.Errorf("%w: %d answers to %d charges", store.ErrUnavailable, len(found), len(charges))
+	}
+	admitted = admitted && err == nil
+
+	l.mu.Lock()
+	l.heardLocked(err, first)
+	now := l.nowLocked()
+	for i := range w.places {
+		p := &w.places[i]
+		p.line.asking = nil
+		if head := p.line.head(); head != p { // it came meanwhile, in the other lane
+			head.waiter.wake()
+		}
+	}
+	changed := false
+	for i := range w.places {
+		changed = changed || rules[i] != w.places[i].line.set.changes
+	}
+	done := l.doneLocked(ctx)
+	if admitted && (done != nil || changed && !w.open(now)) {
+		l.mu.Unlock()
+		l.giveBack(charges)
+		l.mu.Lock()
+		return done
+	}
+	switch {
+	case done != nil:
+		return done
+	case err == nil && admitted:
+		w.takeAt(min(now, w.due(now)), now)
+		w.by = account
+	case err == nil:
+	case l.policy == store.Local && !w.open(now):
+		return nil // another's turn, or other rules
+	default:
+		return l.aloneLocked(w, err)
+	}
+	for i := range w.places {
+		if p := &w.places[i]; rules[i] == p.line.set.changes {
+			p.line.see(found[i], admitted, now)
+		}
+	}
+	if !admitted && !changed && w.open(now) { // no gate was named
+		w.places[0].line.closedUntil = now + int64(time.Millisecond)
+	}
+	return nil
+}
+
+// see adopts what the store says of a gate.
+func (l *line) see(found Found, admitted bool, now int64) {
+	l.set.algorithm.adopt(&l.state, found.Used, now)
+	if !admitted && found.Wait > 0 {
+		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))
+	}
+}
+
+// aloneLocked decides about a waiter that finds room, without the store, which has
+// failed so.
+func (l *Limiter) aloneLocked(w *waiter, err error) error {
+	switch l.policy {
+	case store.Open:
+		w.granted, w.at = true, l.last
+	case store.Local:
+		w.takeAt(w.due(l.last), l.last)
+		w.by = process
+	default:
+		return w.unavailable(err)
+	}
+	return nil
+}
+
+// freeLocked reports whether a call passes at once and is not counted: the store is
+// unavailable, that opens the gates, and they are not paused.
+func (l *Limiter) freeLocked(w *waiter) bool {
+	if l.policy != store.Open || l.outage.err == nil {
+		return false
+	}
+	for i := range w.places {
+		if s := w.places[i].gate.set; s.paused || w.places[i].cost() > s.capacity {
+			return false
+		}
+	}
+	return true
+}
+
+// unavailable names the narrowest gate that the store was needed for.
+func (w *waiter) unavailable(err error) error {
+	if !errors.Is(err, store.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("gate %s: %w", w.places[0].gate.set.name, err)
+}
+
+// chargesLocked is what a waiter that stands at all its gates asks for.
+func (w *waiter) chargesLocked(now int64) []Charge {
+	charges := make([]Charge, len(w.places))
+	for i := range w.places {
+		p := &w.places[i]
+		s := p.line.set
+		charges[i] = Charge{
+			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.cost()),
+			Used: s.algorithm.used(&p.line.state, now),
+		}
+	}
+	return charges
+}
+
+// giveBack undoes what the store has charged, if it answers in time.
+func (l *Limiter) giveBack(charges []Charge) {
+	if len(charges) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	defer cancel()
+	_ = l.shared.GiveBack(ctx, charges) // what it does not take back, time refills
+}
+
+// refundLocked gives back to the store what a call has paid at each gate, unless it is
+// unavailable. The lock is not held meanwhile. It comes before the refund in this
+// process, which makes the next one ask.
+func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
+	if l.outage.err != nil {
+		return
+	}
+	var charges []Charge
+	for i, g := range gates {
+		s, key := g.set, g.key
+		if s.paused { // which the store is never asked about
+			continue
+		}
+		if s.keyed {
+			key = s.resolve(key)
+		}
+		charges = append(charges, Charge{Gate: s.name, Key: key, Rule: s.rule, Cost: int(min(paid(i), s.capacity))})
+	}
+	l.mu.Unlock()
+	l.giveBack(charges)
+	l.mu.Lock()
+}
+
+// trySharedLocked is a call that does not wait, but for the answer to one ask. It keeps
+// the turn at its gates meanwhile.
+func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
+	ctx, now := context.Background(), l.nowLocked()
+	w := l.waiterLocked(ctx, background, cost, gates)
+	defer l.leaveLocked(w)
+	if l.freeLocked(w) {
+		return nobody, nil
+	}
+	if !readyLocked(cost, gates, now) || l.advanceLocked(w, now) != nil {
+		return nobody, l.refusalLocked(background, cost, gates).asError()
+	}
+	if err := l.askLocked(ctx, w); err != nil {
+		return nobody, err
+	}
+	if w.granted {
+		return w.by, nil
+	}
+	var worst RefusedError
+	for i := range w.places {
+		p := &w.places[i]
+		if refused := p.line.refuse(p.cost(), l.last); refused.Wait >= worst.Wait {
+			worst = refused
+		}
+	}
+	return nobody, worst.asError()
+}
