@@ -109,7 +109,7 @@ func (b *Book) Clear(match func(Record) bool) int {
 
 // end forgets the record, or its deadline where calls wait: one of them goes first.
 func (b *Book) end(r *record, now time.Time) {
-	b.journal.ended(r, now)
+	b.journal.ended(r)
 	if r.probe == 0 && r.waiting == 0 {
 		delete(b.records, r.key)
 		return

@@ -200,3 +200,13 @@ func TestAFloodOfTheMethodItselfIsNotTakenBack(t *testing.T) {
 		require.Equal(t, 40*time.Second, held(t, b, send(0)).Wait)
 	})
 }
+
+func TestAWiderFloodThatTurnsOutToBeTheMethodsOwnNeedsNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		chatless := sent(t, b, send(0))
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		require.NotEmpty(t, flooded(t, b, send(2), "FLOOD_WAIT_30").Why)
+		require.Empty(t, b.Flooded(chatless, notice(t, "FLOOD_WAIT_30")).Why)
+	})
+}
