@@ -14,7 +14,8 @@ type Options struct {
 	// Clock is the source of time, clock.System when nil. Deadlines of contexts
 	// are on the system's clock all the same.
 	Clock clock.Clock
-	// Journal keeps what changes for [Book.Changes]. Without it Changes is empty.
+	// Journal keeps what changes for [Book.Changes]. Without it Changes is empty. Should
+	// nobody ask, it grows no further than the floods whose deadline is to come.
 	Journal bool
 }
 
