@@ -42,7 +42,7 @@ func (b *Book) Passed(pass Pass) (released Released) {
 		case pass.seq < r.since: // sent before the flood: says nothing about it
 		case r.kind == SlowMode && r.waiting > 0:
 		case r.inferred || r.left(now) <= 0:
-			b.journal.ended(r, now)
+			b.journal.ended(r)
 			delete(b.records, r.key)
 			b.wake(r.key)
 			if r.waiting > 0 && r.scope > released.Scope {

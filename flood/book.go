@@ -14,7 +14,8 @@ type Options struct {
 	// Clock is the source of time, clock.System when nil. Deadlines of contexts
 	// are on the system's clock all the same.
 	Clock clock.Clock
-	// Journal keeps what changes for [Book.Changes]. Without it Changes is empty.
+	// Journal keeps what changes for [Book.Changes]. Without it Changes is empty. Should
+	// nobody ask, it grows no further than the floods whose deadline is to come.
 	Journal bool
 }
 
@@ -109,7 +110,7 @@ func (b *Book) Clear(match func(Record) bool) int {
 
 // end forgets the record, or its deadline where calls wait: one of them goes first.
 func (b *Book) end(r *record, now time.Time) {
-	b.journal.ended(r, now)
+	b.journal.ended(r)
 	if r.probe == 0 && r.waiting == 0 {
 		delete(b.records, r.key)
 		return

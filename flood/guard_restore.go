@@ -85,12 +85,12 @@ func (g *Guard) restore(k refusalKey, told Refusal, now time.Time) {
 	}
 	var at []time.Time
 	for _, t := range told.At {
-		if t.Unix() >= 0 && !t.After(now) {
+		if !t.After(now) {
 			at = append(at, t)
 		}
 	}
 	tripped := told.Tripped
-	if tripped.After(now) || !tripped.IsZero() && tripped.Unix() < 0 {
+	if tripped.After(now) {
 		tripped = now
 	}
 	if known != nil {

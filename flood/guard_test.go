@@ -118,11 +118,10 @@ func TestTwentyRefusalsAreEnough(t *testing.T) {
 
 		// For good: neither time nor a call that was on the wire clears it. An answer
 		// that comes late does not trip it again.
-		g.Passed(send(4))
-		time.Sleep(24 * time.Hour)
-		local(t, g, send(3))
 		_, tripped := g.Refused(send(1), tgerr.New(400, "PEER_FLOOD"))
 		require.False(t, tripped)
+		g.Passed(send(4))
+		time.Sleep(24 * time.Hour)
 		local(t, g, send(3))
 
 		require.Zero(t, g.Clear(func(r flood.Refusal) bool { return r.Kind == flood.AuthGone }))
@@ -134,11 +133,12 @@ func TestTwentyRefusalsAreEnough(t *testing.T) {
 
 func TestRefusalsAreCountedInASlidingWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guard(t, flood.GuardOptions{Limit: 3, Period: time.Minute})
+		g := guard(t, flood.GuardOptions{Limit: 3, Period: time.Minute, Journal: true})
 		for range 10 {
 			require.Zero(t, refuse(t, g, send(1), 2, 400, "PEER_FLOOD"))
 			time.Sleep(time.Minute)
 		}
+		require.Empty(t, g.Changes(), "what is over is known by everybody")
 		require.Empty(t, g.Snapshot())
 		require.Zero(t, refuse(t, g, send(1), 1, 400, "PEER_FLOOD"))
 		time.Sleep(50 * time.Second)
@@ -196,6 +196,8 @@ func TestWithoutAKeyOnlyWhatLeadsToANewOneIsSent(t *testing.T) {
 		require.NoError(t, g.Check(send(1)))
 	}
 	g := guard(t, flood.GuardOptions{})
+	refuse(t, g, flood.Call{Method: "auth.exportAuthorization"}, 100, 401, "AUTH_KEY_UNREGISTERED")
+	require.Empty(t, g.Snapshot(), "it may be asked before there is a login")
 	refuse(t, g, send(1), 20, 401, "AUTH_KEY_UNREGISTERED")
 	require.Equal(t, 1, g.LoggedIn(), "by a QR code")
 	require.NoError(t, g.Check(send(1)))
@@ -353,6 +355,10 @@ func TestAClockSetWhileTheGuardWasDown(t *testing.T) {
 		require.Equal(t, flood.AuthGone, local(t, b, send(1)).Kind)
 		require.False(t, b.Snapshot()[0].Tripped.After(now.now))
 	}
+
+	// Nor do counts stay for a day when the clock of a running one is set back.
+	hand.now = hand.now.Add(-24 * time.Hour)
+	require.Len(t, g.Snapshot(), 1)
 }
 
 func TestRefusalsThatNoGuardHasCountedAreIgnored(t *testing.T) {
@@ -386,6 +392,10 @@ func TestAGuardIsBounded(t *testing.T) {
 	g := guard(t, flood.GuardOptions{Journal: true})
 	for i := range 10_000 {
 		_, _ = g.Refused(flood.Call{Method: fmt.Sprint("a.m", i)}, tgerr.New(400, "PEER_FLOOD"))
+	}
+	require.Len(t, g.Snapshot(), 1024)
+	for i := range 10_000 {
+		g.Restore(flood.Refusal{Kind: flood.SpamLimited, Method: fmt.Sprint("c.m", i), Tripped: time.Now(), Code: 400, Message: "PEER_FLOOD"})
 	}
 	require.Len(t, g.Snapshot(), 1024)
 	for range 10_000 {

@@ -26,9 +26,9 @@ func (j *journal) set(k key) {
 }
 
 // ended notes that the flood is about to be forgotten. If its deadline is over, nobody
-// has to be told.
-func (j *journal) ended(r *record, now time.Time) {
-	if j != nil && r.left(now) > 0 {
+// has to be told, and the sweep that comes next drops it.
+func (j *journal) ended(r *record) {
+	if j != nil {
 		j.entries[r.key] = r.public()
 		j.pending.Store(int64(len(j.entries)))
 	}

@@ -125,6 +125,12 @@ func TestOfTwoDeadlinesTheLaterCounts(t *testing.T) {
 		require.Equal(t, 40*time.Second, held(t, b, send(1)).Wait)
 		r := b.Snapshot()[0]
 		require.Equal(t, []int{9, 2}, []int{r.Hits, r.Repeats})
+
+		// A deadline further ahead than its wait is of a clock that was set back.
+		odd := at(24 * time.Hour)
+		odd.Wait = 20 * time.Second
+		b.Restore(odd)
+		require.Equal(t, 40*time.Second, held(t, b, send(1)).Wait)
 	})
 }
 
@@ -147,6 +153,31 @@ func TestCallsThatWaitHearOfAFloodElsewhere(t *testing.T) {
 		require.True(t, b.Covered(send(2), onItsWay))
 		<-patient
 		require.Equal(t, 61*time.Second, time.Since(start))
+	})
+}
+
+func TestTheCallThatWentFirstIsOvertakenByAFloodElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		r := flooded(t, b, send(1), "FLOOD_WAIT_5")
+		gone := make(chan flood.Pass, 3)
+		for range 3 {
+			go func() { gone <- enter(t, b, send(1)) }()
+		}
+		time.Sleep(5 * time.Second)
+		overtaken := <-gone
+		r.Until, r.Wait = time.Now().Add(5*time.Second), 5*time.Second
+		b.Restore(r)
+		synctest.Wait()
+		require.Empty(t, gone)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Len(t, gone, 1, "answer or no answer")
+		b.Passed(overtaken) // sent before, says nothing
+		synctest.Wait()
+		require.Len(t, gone, 1)
+		b.Passed(<-gone)
+		<-gone
 	})
 }
 
@@ -241,6 +272,12 @@ func TestChangesTellWhatAStoreHasToKnow(t *testing.T) {
 		r = b.Changes()
 		require.Equal(t, int64(1), r[0].Chat)
 		require.True(t, r[0].Until.IsZero())
+
+		// What somebody else knows better is in the store already.
+		r[0] = flooded(t, b, send(4), "SLOWMODE_WAIT_5")
+		r[0].Until, r[0].Wait = time.Now().Add(time.Minute), time.Minute
+		b.Restore(r[0])
+		require.Empty(t, b.Changes())
 
 		// What ran out is known by everybody.
 		time.Sleep(time.Minute)

@@ -87,6 +87,16 @@ func TestASuccessThatComesALittleLateTakesTheWideningBack(t *testing.T) {
 	})
 }
 
+func TestAWiderFloodThatTurnsOutToBeTheMethodsOwnNeedsNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		chatless := sent(t, b, send(0))
+		flooded(t, b, send(1), "FLOOD_WAIT_30")
+		require.NotEmpty(t, flooded(t, b, send(2), "FLOOD_WAIT_30").Why)
+		require.Empty(t, b.Flooded(chatless, notice(t, "FLOOD_WAIT_30")).Why)
+	})
+}
+
 func TestACallWithoutAChatIsFloodedAsAMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})

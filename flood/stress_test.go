@@ -155,7 +155,7 @@ func (k *told) about(c flood.Call) time.Time {
 // Whatever the book was told before a call took its last look, no call goes into, from
 // whichever goroutine it was told.
 func TestNeverIntoAKnownFlood(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			b := flood.NewBook(flood.Options{Journal: true})
 			known := &told{until: map[flood.Call]time.Time{}}
