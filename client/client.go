@@ -184,3 +184,6 @@ func (c *Client) UpdateGates(changes map[string]ratelimit.Change) error {
 
 // Floods returns the floods that stand, as far as the client knows.
 func (c *Client) Floods() []flood.Record { return c.Limiter().Floods() }
+
+// Learned returns the limits that floods have lowered, see [invoke.Limiter.Learned].
+func (c *Client) Learned() []invoke.LearnedRate { return c.Limiter().Learned() }

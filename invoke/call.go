@@ -24,6 +24,8 @@ type call struct {
 	pass   pass
 	dc     int           // as the book of floods has it
 	sent   int           // attempts that were dispatched
+	sentAt time.Time     // when the last of them was
+	sentAs sentAs        // and what the rates that were learned knew then
 	floods int           // those of them that were flooded and count as retries
 	slept  time.Duration // flood waits that count
 	server *tgerr.Error  // what the server said to the last of them
@@ -41,9 +43,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
 		if !notice.Waitable() {
-			return err
+			return c.refused(ctx, err)
 		}
-		if err := c.flooded(pass, notice, err); err != nil {
+		if err := c.flooded(ctx, pass, notice, err); err != nil {
 			return c.giveUp(err)
 		}
 	}
@@ -58,6 +60,9 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 	for {
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
+		}
+		if err := c.m.limiter.guard.Check(fc); err != nil {
+			return flood.Pass{}, err
 		}
 		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
@@ -181,19 +186,51 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	}
 	c.m.limiter.book.Sent(&pass)
 	c.sent++
+	c.sentAt = c.m.clock.Now()
+	if !c.Part {
+		c.sentAs = c.m.limiter.sending(c.Call, c.sentAt)
+	}
 	err = c.dispatch(ctx, next, input, output)
 	if err == nil {
 		answered = true
-		c.m.limiter.book.Passed(pass)
+		c.passed(pass)
+		c.m.limiter.guard.Passed(c.floodCall(ctx))
 		c.m.limiter.learn(output)
 		return flood.Notice{}, nil
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
 	if answered && !notice.Waitable() {
-		c.m.limiter.book.Passed(pass)
+		c.passed(pass)
 	}
 	return notice, err
+}
+
+// passed tells the book that the call came through. Those that had waited for it follow at
+// the pace of their category, without the burst that has gathered meanwhile: the server's
+// bucket has filled no faster than its own rate.
+func (c *call) passed(pass flood.Pass) {
+	released := c.m.limiter.book.Passed(pass)
+	if released.Scope >= flood.Method && released.Calls > 1 {
+		c.m.limiter.drain(c.Category)
+	}
+	c.m.limiter.remember()
+}
+
+// refused makes a refusal that never passes one that can be told by its type, and counts
+// it. Any other error is handed back as it came.
+func (c *call) refused(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	refused, stopped := c.m.limiter.guard.Refused(c.floodCall(ctx), err)
+	if stopped {
+		c.m.logger.Error("Calls of this kind are no longer sent: the server refused too many",
+			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
+		c.observe(Event{Kind: Stopped, Err: refused})
+	}
+	c.m.limiter.remember()
+	return refused
 }
 
 // dispatch calls next. Without an observer nobody wants to know how long it took.
@@ -201,15 +238,15 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 	if c.m.observer == nil {
 		return next.Invoke(ctx, input, output)
 	}
-	start := c.m.clock.Now()
 	err := next.Invoke(ctx, input, output)
-	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(start), Err: err})
+	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(c.sentAt), Err: err})
 	return err
 }
 
 // flooded remembers the flood and returns an error if it is not to be sat out.
-func (c *call) flooded(pass flood.Pass, notice flood.Notice, err error) error {
-	record := c.m.limiter.book.Flooded(pass, notice)
+func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
+	record := c.m.limiter.flooded(c, pass, notice)
+	c.m.limiter.remember()
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Until.Sub(c.m.clock.Now())
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})

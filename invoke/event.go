@@ -31,6 +31,18 @@ const (
 	// GivenUp: the call ends without having been sent, or with a flood that is not
 	// sat out. Err is what the caller gets.
 	GivenUp
+	// Stopped: the call was refused in a way that no waiting helps against, once too often.
+	// From now on calls of its kind are not sent, until [Limiter.ClearRefusals]. Err is
+	// the *flood.RefusalError.
+	Stopped
+	// Learned: a flood has lowered the limit of the category, or of the chat. Rate is the
+	// new one. It is told by the limiter.
+	Learned
+	// StoreLost: what the limiter has outside of the process is unavailable, Err says why.
+	// It is told by the limiter, once, and so is StoreBack.
+	StoreLost
+	// StoreBack: it is available again.
+	StoreBack
 )
 
 // String returns the kind in lower case, such as "given up".
@@ -48,6 +60,14 @@ func (k EventKind) String() string {
 		return "retried"
 	case GivenUp:
 		return "given up"
+	case Stopped:
+		return "stopped"
+	case Learned:
+		return "learned"
+	case StoreLost:
+		return "store lost"
+	case StoreBack:
+		return "store back"
 	default:
 		return "unknown"
 	}
@@ -67,7 +87,8 @@ type Event struct {
 	Gate     string       // Queued, Admitted: the gate that it waited for most, or FloodGate; "" if none
 	Flood    flood.Record // Flooded: what stands now
 	Notice   flood.Notice // Flooded: what the server said
-	Err      error        // Sent, GivenUp
+	Rate     float64      // Learned: in calls a second
+	Err      error        // Sent, GivenUp, Stopped, StoreLost
 }
 
 // FloodGate is the Gate of an event for a call that waited for a flood to end.

@@ -81,9 +81,9 @@ type KeyedGate struct {
 // MaxKeyedGates is how many gates of its own a program can have.
 const MaxKeyedGates = 5
 
-// maxGates is the most that one call passes: the program's, resolve_phone, its chat's,
-// its category's and the global one.
-const maxGates = MaxKeyedGates + 4
+// maxGates is the most that one call passes: the program's, resolve_phone, its chat's and
+// the pace that this has learned, its category's and the global one.
+const maxGates = MaxKeyedGates + 5
 
 // keyedGates is a KeyedGate at work.
 type keyedGates struct {
@@ -138,7 +138,7 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 	if !slices.ContainsFunc(own, func(g KeyedGate) bool { return g.Name == ResolvePhoneGate }) {
 		own = append(own, resolvePhone())
 	}
-	names := map[string]bool{PrivateGate: true, GroupGate: true, PaidGate: true, FloodGate: true}
+	names := map[string]bool{PrivateGate: true, GroupGate: true, PaidGate: true, PaceGate: true, FloodGate: true}
 	for i, g := range own {
 		taken := names[g.Name]
 		names[g.Name] = true
@@ -159,25 +159,6 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// UpdateGates changes the rules of keyed gates by name: [PrivateGate], [GroupGate],
-// [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
-// them. Either all changes are made or none. It takes a time that grows with the
-// number of chats that were active lately, and does not block otherwise.
-func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
-	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
-	for name, change := range changes {
-		gates, ok := l.byName[name]
-		if !ok {
-			return fmt.Errorf("gates: there is none named %q", name)
-		}
-		byGate[gates.Set()] = change
-	}
-	if err := l.limiter.Update(byGate); err != nil {
-		return fmt.Errorf("gates: %w", err)
-	}
-	return nil
 }
 
 // GateStats returns the state of the keyed gates, by name. It does not block.
@@ -221,13 +202,12 @@ func (l *Limiter) limitsChats() bool {
 	return l.chatMode == ChatsAlways || l.chatMode == ChatsOfBots && l.bot.Load()
 }
 
-// chatGate is the gate of a chat for n messages.
-func (l *Limiter) chatGate(peer classify.Peer, n int) ratelimit.Gate {
-	gates := l.group
+// chatGates are the gates of chats of the peer's kind.
+func (l *Limiter) chatGates(peer classify.Peer) *ratelimit.Gates {
 	if peer.IsUser() || peer == classify.Self {
-		gates = l.private
+		return l.private
 	}
-	return gates.Key(uint64(peer)).Times(n)
+	return l.group
 }
 
 // pass is the gates of one call, the narrowest first.
@@ -269,7 +249,10 @@ func (l *Limiter) findGates(p *pass, c classify.Call, req bin.Encoder) {
 			return
 		}
 		if n > 0 && l.limitsChats() {
-			p.add(l.chatGate(c.Peer, n))
+			if pace, ok := l.pace(c.Peer); ok {
+				p.add(pace.Times(n))
+			}
+			p.add(l.chatGates(c.Peer).Key(uint64(c.Peer)).Times(n))
 		}
 	}
 	p.add(l.gates[c.Category])

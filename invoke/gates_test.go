@@ -346,7 +346,7 @@ func TestCallThatGoesFirstLetsOthersGoWhileItWaitsForItsChat(t *testing.T) {
 			wg.Go(func() { assert.NoError(t, call(t.Context(), to(chat+100), nil)) })
 		}
 		wg.Wait()
-		require.Less(t, time.Since(start), 5*time.Second)
+		require.Less(t, time.Since(start), 10*time.Second)
 		cancel()
 		slow.Wait()
 	})

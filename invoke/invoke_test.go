@@ -465,11 +465,11 @@ func TestStormOfWaitsWithoutANumberEnds(t *testing.T) {
 func TestSumOfWaitsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := floods(1000, "FLOOD_WAIT_9")
-		_, call := choke(t, invoke.Options{MaxWait: 20 * time.Second, SleepThreshold: flood.UpTo(12 * time.Second)}, s)
+		_, call := choke(t, invoke.Options{MaxWait: 20 * time.Second, SleepThreshold: flood.UpTo(15 * time.Second)}, s)
 		start := time.Now()
 		wait := requireWait(t, call(t.Context(), to(1), nil))
 		require.Equal(t, flood.OverBudget, wait.Reason)
-		require.Equal(t, 19*time.Second, time.Since(start), "9, and 10 as 9 was not enough")
+		require.Equal(t, 19*time.Second, time.Since(start), "9 s, and one more for a wait that proved too short")
 		require.Equal(t, 3, wait.Attempts)
 	})
 }
@@ -553,7 +553,6 @@ func TestOtherErrorsPassThroughAsTheyCame(t *testing.T) {
 	for _, err := range []error{
 		tgerr.New(400, "PEER_ID_INVALID"),
 		tgerr.New(420, "2FA_CONFIRM_WAIT_604800"),
-		tgerr.New(420, "FROZEN_METHOD_INVALID"),
 		tgerr.New(406, "PREVIOUS_CHAT_IMPORT_ACTIVE_WAIT_5MIN"),
 		context.DeadlineExceeded,
 		errors.New("connection cut"),

@@ -1,12 +1,15 @@
 package invoke
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/learn"
 	"github.com/weirtg/weir/ratelimit"
 )
@@ -31,13 +34,24 @@ type learning struct {
 
 	mu         sync.Mutex
 	configured [classify.Global + 1]ratelimit.Limit
-	categories [classify.Global + 1]*learn.Rate // nil: nothing was learned
-	chats      map[classify.Peer]*learn.Rate
-	// whole holds the methods whose floods proved to be those of all chats. While the
-	// category's rate is a learned one, their next flood need not be proven again.
-	whole map[string]bool
+	categories [classify.Global + 1]*lesson // nil: nothing was learned
+	chats      map[classify.Peer]*lesson
+	// spare are the gates of chats that were forgotten. There are never more gates than
+	// chats are remembered at a time.
+	spare []*ratelimit.Gates
+	// whole holds the methods whose floods proved to be those of all chats. For as long as
+	// the rate of their category is a learned one, the next flood need not be proven again.
+	whole map[string]classify.Category
 	// dirty is what changed since it was last kept; nil if nobody keeps it.
 	dirty map[learned]bool
+}
+
+// lesson is a rate that was learned.
+type lesson struct {
+	*learn.Rate
+	told float64          // what the limiter was told of it last
+	at   time.Time        // when the last call went out
+	pace *ratelimit.Gates // of a chat: a gate of its own
 }
 
 // learned names a rate.
@@ -49,16 +63,6 @@ type learned struct {
 // maxLearnedChats bounds the chats whose rates are remembered.
 const maxLearnedChats = 1024
 
-// paceSteps is how many learned paces of chats there are to a factor of two: they lie 9 %
-// apart. Chats of one pace share a set of gates.
-const paceSteps = 8
-
-// The paces of chats reach from 64 calls a second to one in some 17 minutes.
-const (
-	fastestPace = 6
-	slowestPace = -10
-)
-
 // longestLesson is the longest flood that a rate is learned from. One of an hour is a quota
 // or a punishment, and no rate would have avoided it.
 const longestLesson = time.Minute
@@ -67,48 +71,32 @@ const longestLesson = time.Minute
 // was seen to take, one message at a time.
 const PaceGate = "learned"
 
-func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) error {
-	l.learning = learning{
-		off: off, configured: limits,
-		chats: map[classify.Peer]*learn.Rate{}, whole: map[string]bool{},
-	}
+func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
+	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]classify.Category{}}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
 	}
-	if off {
-		return nil
-	}
-	for i := range (fastestPace-slowestPace)*paceSteps + 1 {
-		rate := math.Exp2(fastestPace - float64(i)/paceSteps)
-		gates, err := l.limiter.NewGates(PaceGate, ratelimit.Limit{Rate: rate, Burst: 1})
-		if err != nil {
-			return err
-		}
-		l.paces = append(l.paces, gates)
-	}
-	return nil
 }
 
 // pace is the gate of a chat that has learned its rate; ok is false for all others.
 func (l *Limiter) pace(chat classify.Peer) (gate ratelimit.Gate, ok bool) {
-	if l.learning.learned.Load() == 0 {
+	t := &l.learning
+	if t.learned.Load() == 0 {
 		return gate, false
 	}
-	l.learning.mu.Lock()
-	defer l.learning.mu.Unlock()
-	r := l.learning.chats[chat]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.chats[chat]
 	if r == nil {
 		return gate, false
 	}
-	slower := math.Ceil((fastestPace - math.Log2(r.PerSecond())) * paceSteps)
-	return l.paces[min(max(0, int(slower)), len(l.paces)-1)].Key(uint64(chat)), true
+	return r.pace.Key(uint64(chat)), true
 }
 
 // flooded tells the book of a flood, and learns from it. A method whose floods proved to be
 // those of all chats need not prove it at each of them: while the rate of its category is
 // one that was learned that way, the flood is taken for what the last one was.
 func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
-	now := l.clock.Now()
 	if notice.Kind != flood.FloodWait || notice.Wait > longestLesson || c.Part {
 		return l.book.Flooded(pass, notice)
 	}
@@ -118,14 +106,14 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	} else {
 		record = l.book.Flooded(pass, notice)
 	}
-	what, ceiling := learned{category: c.Category}, 0.0
+	what, as, ceiling := learned{category: c.Category}, c.sentAs.category, 0.0
 	if record.Scope == flood.Chat {
 		if ceiling = l.chatCeiling(c.Peer); ceiling == 0 {
 			return record // chats have no limits here
 		}
-		what = learned{chat: c.Peer}
+		what, as = learned{chat: c.Peer}, c.sentAs.chat
 	}
-	rate, news := l.taught(what, ceiling, now, c.sentAt)
+	rate, news := l.taught(what, ceiling, as, c.sentAt)
 	if record.Scope != flood.Chat {
 		l.learning.proved(c.Method, c.Category)
 	}
@@ -159,35 +147,51 @@ func (t *learning) isWhole(method string, category classify.Category) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.whole[method] && t.categories[category] != nil
+	return t.whole[method] == category
 }
 
 // proved notes that a flood of the method was not that of one chat.
 func (t *learning) proved(method string, category classify.Category) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.categories[category] != nil { // and is forgotten with it
-		t.whole[method] = true
+	if t.categories[category] != nil {
+		t.whole[method] = category
 	}
+}
+
+// methods are those that were limited as a whole in a category.
+func (t *learning) methods(category classify.Category) (methods []string) {
+	for method, of := range t.whole {
+		if of == category {
+			methods = append(methods, method)
+		}
+	}
+	slices.Sort(methods)
+	return methods
 }
 
 // taught lowers the rate of what was flooded, and returns it. news is false for a flood of
 // which the rate knew.
-func (l *Limiter) taught(what learned, ceiling float64, now, sent time.Time) (perSecond float64, news bool) {
+func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time) (perSecond float64, news bool) {
 	t := &l.learning
 	if t.off {
 		return 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	rate := t.rate(what, ceiling)
-	if rate == nil || !rate.Flooded(now, sent) {
+	first := t.find(what) == nil
+	rate := l.rateLocked(what, ceiling)
+	if rate == nil {
+		return 0, false
+	}
+	if first { // it begins with the call that was flooded
+		as = rate.Sent(sent)
+	}
+	if !rate.Flooded(as) {
 		return 0, false
 	}
 	t.note(what)
-	if what.chat == 0 {
-		l.tellLocked(what.category, ratelimit.Change{}.Inherit(ratelimit.Empty))
-	}
+	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
 }
 
@@ -195,30 +199,37 @@ func (l *Limiter) taught(what learned, ceiling float64, now, sent time.Time) (pe
 func (l *Limiter) drain(category classify.Category) {
 	l.learning.mu.Lock()
 	defer l.learning.mu.Unlock()
-	l.tellLocked(category, ratelimit.Change{}.Inherit(ratelimit.Empty))
+	l.tellLocked(learned{category: category}, ratelimit.Change{}.Inherit(ratelimit.Empty))
 }
 
-// rate returns the rate of a category or chat, a new one if there is none. It returns nil
-// where nothing can be learned.
-func (t *learning) rate(what learned, ceiling float64) *learn.Rate {
+// rateLocked returns the rate of a category or chat, a new one if there is none. It returns
+// nil where nothing can be learned.
+func (l *Limiter) rateLocked(what learned, ceiling float64) *lesson {
+	t := &l.learning
 	if r := t.find(what); r != nil {
 		return r
 	}
 	if what.chat == 0 {
 		ceiling = t.configured[what.category].Rate
 	}
-	r, err := learn.New(ceiling, learn.Options{})
+	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
 		return nil // the limit is paused
 	}
+	r := &lesson{Rate: rate}
 	if what.chat == 0 {
 		t.categories[what.category] = r
 	} else {
 		if len(t.chats) >= maxLearnedChats {
 			for chat := range t.chats { // any: the floods themselves are known apart from it
-				delete(t.chats, chat)
+				t.forget(learned{chat: chat})
 				break
 			}
+		}
+		if n := len(t.spare); n > 0 {
+			r.pace, t.spare = t.spare[n-1], t.spare[:n-1]
+		} else if r.pace, err = l.limiter.NewGates(PaceGate, ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
+			return nil // no rate for a gate
 		}
 		t.chats[what.chat] = r
 	}
@@ -226,7 +237,7 @@ func (t *learning) rate(what learned, ceiling float64) *learn.Rate {
 	return r
 }
 
-func (t *learning) find(what learned) *learn.Rate {
+func (t *learning) find(what learned) *lesson {
 	if what.chat != 0 {
 		return t.chats[what.chat]
 	}
@@ -243,30 +254,66 @@ func (t *learning) count() {
 	t.learned.Store(int64(n))
 }
 
-// used lets the rates of a call grow that went out at now.
-func (l *Limiter) used(c classify.Call, now time.Time) {
+// sentAs is a call as the rates that concern it have seen it go out.
+type sentAs struct{ category, chat learn.Call }
+
+// sending lets the rates of a call grow by it, which goes out now.
+func (l *Limiter) sending(c classify.Call, now time.Time) (as sentAs) {
 	t := &l.learning
 	if t.learned.Load() == 0 {
-		return
+		return as
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, what := range [...]learned{{category: c.Category}, {chat: c.Peer}} {
-		r := t.find(what)
-		if r == nil || what == (learned{}) {
-			continue
-		}
-		if moved := r.Sent(now); moved {
-			t.note(what)
-			if what.chat == 0 {
-				l.tellLocked(what.category, ratelimit.Change{})
-			}
-		}
-		if !r.Learned() {
-			t.forget(what)
-		}
+	as.category = l.sentLocked(learned{category: c.Category}, now)
+	if c.Peer != 0 {
+		as.chat = l.sentLocked(learned{chat: c.Peer}, now)
 	}
+	return as
 }
+
+func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
+	t := &l.learning
+	r := t.find(what)
+	if r == nil {
+		return as
+	}
+	for range l.sentByAll(what, r, now) {
+		as = r.Sent(now)
+	}
+	r.at = now
+	switch {
+	case !r.Learned():
+		t.note(what)
+		t.forget(what)
+		l.tellLocked(what, ratelimit.Change{})
+	case r.PerSecond() != r.told: // what was not told would look as if it were not used
+		t.note(what)
+		l.tellLocked(what, ratelimit.Change{})
+	}
+	return as
+}
+
+// sentByAll is how many calls the processes of the account have sent together since this one
+// sent its last. While nothing is left in a bucket that they share, it is all that the
+// rate allows.
+func (l *Limiter) sentByAll(what learned, r *lesson, now time.Time) int {
+	if !l.shares || r.at.IsZero() {
+		return 1
+	}
+	gate := l.gates[what.category]
+	if what.chat != 0 {
+		gate = r.pace.Key(uint64(what.chat))
+	}
+	if gate.Stats().Tokens >= 1 {
+		return 1
+	}
+	return min(max(1, int(math.Round(now.Sub(r.at).Seconds()*r.PerSecond()))), maxSentByAll)
+}
+
+// maxSentByAll bounds what one process takes the others to have sent between two of its
+// own calls.
+const maxSentByAll = 100
 
 // note marks a rate as one to be kept, or to be forgotten where it is kept.
 func (t *learning) note(what learned) {
@@ -278,10 +325,15 @@ func (t *learning) note(what learned) {
 
 // forget drops a rate that is back at its ceiling.
 func (t *learning) forget(what learned) {
-	if what.chat != 0 {
+	switch r := t.find(what); {
+	case r == nil:
+		return
+	case what.chat != 0:
 		delete(t.chats, what.chat)
-	} else {
+		t.spare = append(t.spare, r.pace)
+	default:
 		t.categories[what.category] = nil
+		maps.DeleteFunc(t.whole, func(_ string, of classify.Category) bool { return of == what.category })
 	}
 	t.count()
 }
@@ -296,14 +348,25 @@ func (t *learning) effective(category classify.Category) ratelimit.Limit {
 	return limit
 }
 
-// tellLocked tells the limiter what a category keeps to now. The learning's lock is held,
-// so that the last word is the latest.
-func (l *Limiter) tellLocked(category classify.Category, change ratelimit.Change) {
-	limit := l.learning.effective(category)
+// tellLocked tells the limiter what a category or a chat keeps to now. The learning's lock
+// is held, so that the last word is the latest.
+func (l *Limiter) tellLocked(what learned, change ratelimit.Change) {
+	r := l.learning.find(what)
+	if r != nil {
+		r.told = r.PerSecond()
+	}
+	gate := l.gates[what.category]
+	switch {
+	case what.chat == 0:
+		limit := l.learning.effective(what.category)
+		change = change.Rate(limit.Rate).Burst(limit.Burst)
+	case r == nil:
+		return // it has no pace any more
+	default:
+		gate, change = r.pace.Set(), change.Rate(r.told)
+	}
 	// It cannot fail: a part of a limit that was taken is one that is taken.
-	_ = l.limiter.Update(map[ratelimit.Gate]ratelimit.Change{
-		l.gates[category]: change.Rate(limit.Rate).Burst(limit.Burst),
-	})
+	_ = l.limiter.Update(map[ratelimit.Gate]ratelimit.Change{gate: change})
 }
 
 // Learned returns the limits that floods have lowered, those of categories first. It does
@@ -331,14 +394,14 @@ func (l *Limiter) Unlearn() {
 	defer t.mu.Unlock()
 	for category, r := range t.categories {
 		if r != nil {
-			t.note(learned{category: classify.Category(category)})
-			t.forget(learned{category: classify.Category(category)})
-			l.tellLocked(classify.Category(category), ratelimit.Change{})
+			what := learned{category: classify.Category(category)}
+			t.note(what)
+			t.forget(what)
+			l.tellLocked(what, ratelimit.Change{})
 		}
 	}
 	for chat := range t.chats {
 		t.note(learned{chat: chat})
 		t.forget(learned{chat: chat})
 	}
-	clear(t.whole)
 }

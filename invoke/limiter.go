@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/gotd/td/clock"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // DefaultLimits returns the limits that a [Limiter] starts from, by category. They
@@ -41,13 +43,41 @@ type LimiterOptions struct {
 	// MaxWaiters bounds the queue of each category and chat, in each lane; 0 for no
 	// bound. Beyond it calls are refused with ratelimit.ErrQueueFull.
 	MaxWaiters int
+	// LearnNothing keeps the limits as they are configured. Unless it is set, a flood of a
+	// method or of the account lowers the limit of the call's category, and one of a chat
+	// that of the chat; they climb back to what holds, and never above what is configured.
+	// See package learn.
+	LearnNothing bool
+	// Refusals says when calls are no longer sent because the server refuses their like
+	// for good: after 20 in 10 minutes unless set. Its Clock and Journal are the limiter's
+	// to set.
+	Refusals flood.GuardOptions
+
+	// Memory keeps floods, refusals and learned rates beyond the life of the process, such
+	// as a boltstore.Store or a redisstore.Store. They are honoured from the first call on,
+	// and what other processes save there within moments. nil keeps nothing. The limiter
+	// does not close it.
+	Memory store.Memory
+	// Shared keeps the state of all gates for all processes of the account: a
+	// redisstore.Store, usually the same as Memory, without which the processes know
+	// nothing of each other's floods and changes of limits. nil shares nothing.
+	Shared ratelimit.Shared
+	// OnFailure says what becomes of calls while Memory or Shared is unavailable:
+	// store.Closed unless set. A memory that is lost while the limiter runs stops no
+	// call: what it missed is saved when it is back.
+	OnFailure store.Policy
+	// Observer is told what happens to the limiter itself: Learned, StoreLost and
+	// StoreBack. nil is fine. What happens to calls is told to that of [Options].
+	Observer Observer
+
 	// Clock is the source of time, clock.System when nil.
 	Clock clock.Clock
 }
 
 // Limiter is what the clients of one account share: a gate for each category, the
-// global gate, those of chats and of the program, and the floods that are known. It is
-// safe for concurrent use and has no goroutine.
+// global gate, those of chats and of the program, the floods that are known, and the rates
+// that they have taught. It is safe for concurrent use. It has a goroutine only if it
+// has a Memory, until Close.
 type Limiter struct {
 	limiter *ratelimit.Limiter
 	gates   [classify.Global + 1]ratelimit.Gate // by category; the first is unused
@@ -57,58 +87,86 @@ type Limiter struct {
 	group   *ratelimit.Gates
 	paid    *ratelimit.Gates
 	book    *flood.Book
+	guard   *flood.Guard
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
 	bot     atomic.Bool  // the account is one
 
 	chatMode ChatMode
+	learning learning
+	keeper   *keeper // nil: nothing is kept
+	shares   bool    // its gates, with other processes
+	observer Observer
 
 	life context.Context // done after Close
 	end  context.CancelFunc
 }
 
 // NewLimiter returns a limiter with full buckets. The error names every limit that is
-// out of range, every category that does not exist, and every gate that is wrong.
+// out of range, every category that does not exist, and every gate that is wrong. With a
+// Memory it blocks while that is read, two seconds at most.
 func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
-	life, end := context.WithCancel(context.Background())
-	l := &Limiter{
-		life: life, end: end,
-		limiter: ratelimit.New(ratelimit.Options{Clock: opts.Clock}),
-		book:    flood.NewBook(flood.Options{Clock: opts.Clock}),
-		clock:   opts.Clock,
-		byName:  map[string]*ratelimit.Gates{},
+	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, byName: map[string]*ratelimit.Gates{}}
+	l.life, l.end = context.WithCancel(context.Background())
+	if opts.Memory != nil {
+		l.keeper = newKeeper(opts.Memory, opts.Shared != nil, l.storeChanged)
 	}
-	limits := DefaultLimits()
-	errs := []error{checkCategories(opts.RateLimits)}
-	if opts.MaxWaiters < 0 {
-		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
+	l.limiter = ratelimit.New(ratelimit.Options{
+		Clock: opts.Clock, Shared: opts.Shared, OnFailure: opts.OnFailure, OnOutage: l.storeChanged,
+	})
+	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
+	err := l.setUp(opts)
+	if err == nil && l.keeper != nil {
+		err = l.recall(opts.OnFailure)
 	}
-	for _, category := range classify.Categories() {
-		gate, err := l.newGate(category.String(), opts.RateLimits[category], limits[category])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rate limits: %w", err))
-			continue
-		}
-		gate.SetMaxWaiters(opts.MaxWaiters)
-		l.gates[category] = gate
-	}
-	errs = append(errs, l.addKeyed(opts))
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
+		l.end()
 		return nil, err
+	}
+	if l.keeper != nil {
+		go l.watch()
 	}
 	return l, nil
 }
 
-// newGate makes a gate of a default with a change.
-func (l *Limiter) newGate(name string, change ratelimit.Change, standard ratelimit.Rule) (ratelimit.Gate, error) {
-	rule, err := change.Apply(standard)
-	if err != nil {
-		return ratelimit.Gate{}, named(name, err)
+// setUp makes what the options describe. The error joins all that is wrong with them.
+func (l *Limiter) setUp(opts LimiterOptions) error {
+	errs := []error{checkCategories(opts.RateLimits)}
+	if opts.MaxWaiters < 0 {
+		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
-	return l.limiter.NewGate(name, rule)
+	if !opts.OnFailure.Valid() {
+		errs = append(errs, fmt.Errorf("OnFailure is %v: want store.Closed, Open or Local", opts.OnFailure))
+	}
+	var err error
+	opts.Refusals.Clock, opts.Refusals.Journal = opts.Clock, l.keeper != nil
+	l.guard, err = flood.NewGuard(opts.Refusals)
+	errs = append(errs, err)
+	var limits [classify.Global + 1]ratelimit.Limit
+	for category, standard := range DefaultLimits() {
+		rule, err := opts.RateLimits[category].Apply(standard)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
+			continue
+		}
+		limits[category] = rule.(ratelimit.Limit) // a bucket stays a bucket
+	}
+	if errs := errors.Join(errs...); errs != nil {
+		return errors.Join(errs, l.addKeyed(opts))
+	}
+	for _, category := range classify.Categories() {
+		gate, err := l.limiter.NewGate(category.String(), limits[category])
+		if err != nil {
+			return fmt.Errorf("rate limits: %w", err)
+		}
+		gate.SetMaxWaiters(opts.MaxWaiters)
+		l.gates[category] = gate
+	}
+	l.newLearning(opts.LearnNothing, limits)
+	return l.addKeyed(opts)
 }
 
 func named(gate string, err error) error {
@@ -126,24 +184,6 @@ func checkCategories(changes map[classify.Category]ratelimit.Change) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// UpdateLimits changes limits under the calls that wait: heads of queues reckon
-// again at once. What a change does not name stays, and so do the tokens, cut to
-// the new burst. Either all changes are made or, with an error that names those that
-// are bad, none. It does not block.
-func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
-	if err := checkCategories(changes); err != nil {
-		return err
-	}
-	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
-	for category, change := range changes {
-		byGate[l.gates[category]] = change
-	}
-	if err := l.limiter.Update(byGate); err != nil {
-		return fmt.Errorf("rate limits: %w", err)
-	}
-	return nil
 }
 
 // Congestion is that of the fullest category, the global gate included: 0 when all are
@@ -230,13 +270,57 @@ func (l *Limiter) Floods() []flood.Record {
 
 // ClearFloods forgets the floods that match, all of them when match is nil, and
 // returns how many. Of the calls that wait for one, one goes first, and the others
-// follow when it came through. match must not call the limiter.
-func (l *Limiter) ClearFloods(match func(flood.Record) bool) int { return l.book.Clear(match) }
+// follow when it came through. With a Memory it blocks while that is written. match must not
+// call the limiter.
+func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
+	n := l.book.Clear(match)
+	l.remember()
+	return n
+}
+
+// Refusals returns what was refused for good lately, and what is no longer sent for it. It
+// does not block.
+func (l *Limiter) Refusals() []flood.Refusal { return l.guard.Snapshot() }
+
+// ClearRefusals forgets the refusals that match, all of them when match is nil, and returns
+// how many: calls of their kind are sent again. With a Memory it blocks while that is
+// written. match must not call the limiter.
+func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
+	n := l.guard.Clear(match)
+	l.remember()
+	return n
+}
+
+// storeChanged tells of a store that was lost, and with a nil error of one that is back.
+func (l *Limiter) storeChanged(err error) {
+	kind := StoreLost
+	if err == nil {
+		kind = StoreBack
+	}
+	l.tell(Event{Kind: kind, Err: err})
+}
+
+// tell tells the observer of the limiter. A panic of it is contained.
+func (l *Limiter) tell(e Event) {
+	if l.observer == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	l.observer.Observe(e)
+}
 
 // Close ends every wait, for tokens or for a flood to end, of all clients that share
 // the limiter, with [ErrClosed], and refuses every later call. A client that ends closes
-// its own calls by itself.
+// its own calls by itself. What is still to be remembered is saved: that may block, for two
+// seconds at most.
 func (l *Limiter) Close() {
 	l.end()
 	l.limiter.Close()
+	if l.keeper != nil {
+		<-l.keeper.ended
+		l.keeper.mu.Lock()
+		l.keeper.next = time.Time{}
+		l.keeper.mu.Unlock()
+		l.rememberUntil(context.Background())
+	}
 }

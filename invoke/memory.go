@@ -132,8 +132,22 @@ func (l *Limiter) watch() {
 			return
 		}
 		pause = min(2*pause, longestWatchPause)
-		l.remember() // what could not be saved
+		l.keeper.catchUp(l.life)
 	}
+}
+
+// catchUp asks a store that was lost whether it is back, and saves what it has missed.
+func (k *keeper) catchUp(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.pending) > 0 {
+		k.saveLocked(ctx)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	_, err := k.memory.Load(ctx)
+	k.noteLocked(err)
 }
 
 // remember saves what has changed since the last time. It blocks while the store writes.
@@ -150,6 +164,13 @@ func (l *Limiter) rememberUntil(ctx context.Context) {
 	k := l.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	l.gatherLocked(floods, refusals)
+	k.saveLocked(ctx)
+}
+
+// gatherLocked adds to what is pending.
+func (l *Limiter) gatherLocked(floods []flood.Record, refusals []flood.Refusal) {
+	k := l.keeper
 	for _, r := range floods {
 		if r.Until.IsZero() {
 			k.pending[r.Key()] = store.Fact{Key: r.Key()}
@@ -170,7 +191,6 @@ func (l *Limiter) rememberUntil(ctx context.Context) {
 			k.pending[f.Key] = f
 		}
 	}
-	k.saveLocked(ctx)
 }
 
 // fact makes a fact of a value that encodes.
@@ -246,6 +266,7 @@ func learnedOf(key string) (what learned, err error) {
 type keptRate struct {
 	Ceiling float64     `json:"ceiling"` // of a chat, whose kind is not known from its key
 	State   learn.State `json:"state"`
+	Whole   []string    `json:"whole,omitempty"` // methods that are limited as a whole
 }
 
 func (l *Limiter) toldRate(f store.Fact) {
@@ -258,9 +279,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	defer t.mu.Unlock()
 	defer func() {
 		delete(t.dirty, what) // it is what the store has
-		if what.chat == 0 {
-			l.tellLocked(what.category, ratelimit.Change{})
-		}
+		l.tellLocked(what, ratelimit.Change{})
 	}()
 	if f.Value == nil {
 		t.forget(what)
@@ -271,14 +290,29 @@ func (l *Limiter) toldRate(f store.Fact) {
 		return
 	}
 	known := t.find(what)
-	rate := t.rate(what, kept.Ceiling)
+	if known != nil && !kept.State.Flooded.After(known.State().Flooded) {
+		return // this process has known that flood, and grown since
+	}
+	rate := l.rateLocked(what, kept.Ceiling)
 	if rate == nil {
 		return
 	}
 	if rate.Restore(kept.State, l.clock.Now()) != nil && known == nil {
 		t.forget(what)
 	}
+	if r := t.find(what); r == nil || !r.Learned() {
+		t.forget(what)
+		return
+	}
+	if what.chat == 0 {
+		for _, method := range kept.Whole[:min(len(kept.Whole), maxWhole)] {
+			t.whole[method] = what.category
+		}
+	}
 }
+
+// maxWhole bounds the methods that are believed of a store.
+const maxWhole = 100
 
 // changes returns the rates that changed since the last time, as facts.
 func (t *learning) changes(now time.Time) []store.Fact {
@@ -287,7 +321,7 @@ func (t *learning) changes(now time.Time) []store.Fact {
 	var facts []store.Fact
 	for what := range t.dirty {
 		if r := t.find(what); r != nil {
-			facts = append(facts, fact(what.key(), keptRate{Ceiling: r.Ceiling(), State: r.State()}, now.Add(rateKept)))
+			facts = append(facts, fact(what.key(), keptRate{r.Ceiling(), r.State(), t.methods(what.category)}, now.Add(rateKept)))
 		} else {
 			facts = append(facts, store.Fact{Key: what.key()})
 		}

@@ -245,11 +245,13 @@ func work(t *testing.T, call func(context.Context, bin.Encoder) error, d time.Du
 				next++
 				chat := next % 1000
 				mu.Unlock()
-				if call(ctx, to(chat+1)) == nil {
-					mu.Lock()
-					sent++
-					mu.Unlock()
+				if call(ctx, to(chat+1)) != nil {
+					time.Sleep(100 * time.Millisecond)
+					continue
 				}
+				mu.Lock()
+				sent++
+				mu.Unlock()
 			}
 		})
 	}

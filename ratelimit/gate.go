@@ -93,6 +93,13 @@ func (g *Gates) Key(key uint64) Gate { return Gate{set: g.set, key: key} }
 // Set returns a Gate that stands for the whole set in [Limiter.Update].
 func (g *Gates) Set() Gate { return Gate{set: g.set} }
 
+// Rule returns the rule of the set as it is now. It does not block.
+func (g *Gates) Rule() Rule {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	return g.set.rule
+}
+
 // SetMaxWaiters bounds the queue of each gate to most calls of a lane, 0 for no
 // bound, for calls that come from now on: the next is refused with [ErrQueueFull].
 func (g *Gates) SetMaxWaiters(most int) { g.Set().SetMaxWaiters(most) }

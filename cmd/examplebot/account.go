@@ -45,7 +45,11 @@ func (a account) run(ctx context.Context) (report, error) {
 	if a.cfg.TestDC {
 		t.DCList = dcs.Test()
 	}
-	b, stop, err := a.start(a.cfg.AppID, a.cfg.AppHash.Reveal(), t)
+	k, err := a.open(ctx, a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	b, stop, err := a.start(a.cfg.AppID, a.cfg.AppHash.Reveal(), t, k)
 	if err != nil {
 		return nil, err
 	}

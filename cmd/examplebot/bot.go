@@ -35,6 +35,7 @@ const busy = 0.5
 type bot struct {
 	client  *client.Client
 	updates *updates.Manager
+	awards  awards
 	logger  *zap.Logger
 
 	answers   group         // those under way
@@ -52,8 +53,8 @@ type botCount struct {
 
 // newBot returns a bot that is not connected yet. Of opts it sets what has to do with
 // updates.
-func newBot(appID int, appHash string, opts client.Options) (*bot, error) {
-	b := &bot{logger: opts.Logger, again: make(chan struct{}, 1)}
+func newBot(appID int, appHash string, opts client.Options, awards awards) (*bot, error) {
+	b := &bot{awards: awards, logger: opts.Logger, again: make(chan struct{}, 1)}
 
 	dispatcher := tg.NewUpdateDispatcher()
 	dispatcher.OnNewMessage(func(ctx context.Context, e tg.Entities, u *tg.UpdateNewMessage) error {
@@ -156,8 +157,8 @@ func (b *bot) onMessage(ctx context.Context, e tg.Entities, message tg.MessageCl
 	if !ok || m.Out {
 		return nil
 	}
-	text := b.reply(m)
-	if text == "" {
+	answer := b.reply(m)
+	if answer == nil {
 		return nil
 	}
 	to, err := peer.EntitiesFromUpdate(e).ExtractPeer(m.PeerID)
@@ -166,7 +167,7 @@ func (b *bot) onMessage(ctx context.Context, e tg.Entities, message tg.MessageCl
 	}
 	b.answers.start(func() {
 		b.typing(ctx, to)
-		if err := b.send(ctx, to, text); err != nil {
+		if err := b.send(ctx, to, answer(ctx)); err != nil {
 			b.count.unanswered.Add(1)
 			if ctx.Err() == nil {
 				b.logger.Error("A message was not answered", zap.Error(err))
@@ -178,23 +179,30 @@ func (b *bot) onMessage(ctx context.Context, e tg.Entities, message tg.MessageCl
 	return nil
 }
 
-// reply is what the bot has to say to a message, "" for nothing. It repeats what it is
-// told in private only.
-func (b *bot) reply(m *tg.Message) string {
+// reply is how the bot answers a message, nil for not at all. It repeats what it is told in
+// private only.
+func (b *bot) reply(m *tg.Message) func(context.Context) string {
+	say := func(text string) func(context.Context) string {
+		return func(context.Context) string { return text }
+	}
 	word, _, _ := strings.Cut(m.Message, " ")
 	command, _, _ := strings.Cut(word, "@") // in a group it may be /ping@the_bot
 	switch command {
 	case "/start":
-		return "Hello! I know /ping and /limits, and repeat everything else."
+		return say("Hello! I know /ping, /limits, /award and /awards, and repeat everything else.")
 	case "/ping":
-		return "pong"
+		return say("pong")
 	case "/limits":
-		return b.limits()
+		return func(context.Context) string { return b.limits() }
+	case "/award":
+		return func(ctx context.Context) string { return b.awards.give(ctx, m) }
+	case "/awards":
+		return func(ctx context.Context) string { return b.awards.left(ctx, m) }
 	}
-	if _, private := m.PeerID.(*tg.PeerUser); private {
-		return m.Message
+	if _, private := m.PeerID.(*tg.PeerUser); private && m.Message != "" {
+		return say(m.Message)
 	}
-	return ""
+	return nil
 }
 
 // limits tells what could be sent right now, and what could not.

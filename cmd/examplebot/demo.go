@@ -13,6 +13,7 @@ import (
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
@@ -21,6 +22,7 @@ import (
 // demo is the bot on a data centre of its own, with everything that happens there.
 type demo struct {
 	settings
+	cfg    config.Config
 	dc     localdc.Options
 	first  int           // the data centre to call at; that of the account is 2
 	chats  int           // that get the broadcast
@@ -31,9 +33,10 @@ type demo struct {
 
 // newDemo returns the demonstration as people see it. A person pauses for a little
 // over a second, for that is what Telegram lets a bot answer in one chat.
-func newDemo(s settings) demo {
+func newDemo(s settings, cfg config.Config) demo {
 	return demo{
 		settings: s,
+		cfg:      cfg,
 		dc:       localdc.Options{Limits: localdc.Published()},
 		first:    4, // the login shows how a client is sent on to its own data centre
 		chats:    100,
@@ -96,7 +99,16 @@ func (d demo) run(ctx context.Context) (_ report, err error) {
 
 	t := cloud.ClientOptions()
 	t.DC = d.first
-	b, stop, err := d.start(1, "demo", t)
+	cfg, remove, err := temporary(d.cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	k, err := d.open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	b, stop, err := d.start(1, "demo", t, k)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +150,11 @@ func (d demo) checkOpen(b *bot) error {
 // chatLimit is what the client keeps to in each chat of the demonstration, zero if it
 // keeps to nothing: all of them are with users, and the account is a bot.
 func (d demo) chatLimit() ratelimit.Limit {
-	if d.client.Chats.Mode == invoke.ChatsNever {
+	if d.limits.Chats.Mode == invoke.ChatsNever {
 		return ratelimit.Limit{}
 	}
 	private, _ := invoke.DefaultChatLimits()
-	rule, err := d.client.Chats.Private.Apply(private)
+	rule, err := d.limits.Chats.Private.Apply(private)
 	limit, ok := rule.(ratelimit.Limit)
 	if err != nil || !ok {
 		return ratelimit.Limit{} // the settings have been checked

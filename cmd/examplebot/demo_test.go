@@ -22,12 +22,12 @@ func smallDemo(t *testing.T, p *program, flags runFlags) demo {
 	t.Helper()
 	s, err := flags.settings(config.Config{LogLevel: "info"}, p.process())
 	require.NoError(t, err)
-	s.client.RateLimits = map[classify.Category]ratelimit.Change{
+	s.limits.RateLimits = map[classify.Category]ratelimit.Change{
 		classify.Message: ratelimit.Rate(50).Burst(20),
 		classify.Global:  ratelimit.Rate(100).Burst(100),
 	}
-	s.client.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
-	d := newDemo(s)
+	s.limits.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
+	d := newDemo(s, config.Config{StoreFile: config.DefaultStoreFile})
 	d.dc.Key = sharedKey()
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 60, Burst: 25}
 	d.dc.Limits.Chat = localdc.Rate{PerSecond: 20, Burst: 5}
@@ -73,7 +73,7 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 func TestDemonstrationWithSlowChats(t *testing.T) {
 	var p program
 	d := smallDemo(t, &p, runFlags{})
-	d.client.Chats.Private = ratelimit.Rate(2).Burst(1)
+	d.limits.Chats.Private = ratelimit.Rate(2).Burst(1)
 	d.people = d.people[:1]
 	result, err := d.run(t.Context())
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestDemonstrationWithSlowChats(t *testing.T) {
 	require.Contains(t, p.stdout.String(), "in a chat 2/s burst 1")
 
 	require.Equal(t, 10*time.Second+500*time.Millisecond, d.patience())
-	d.client.Chats.Mode = invoke.ChatsNever
+	d.limits.Chats.Mode = invoke.ChatsNever
 	require.Equal(t, 10*time.Second, d.patience())
 	require.Zero(t, d.chatLimit())
 }

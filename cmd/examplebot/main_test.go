@@ -224,9 +224,9 @@ func TestSettingsAreTranslated(t *testing.T) {
 		require.NoError(t, err, text)
 		s, err := runFlags{}.settings(cfg, (&program{}).process())
 		require.NoError(t, err, text)
-		require.Equal(t, want, effective(t, s.client.Chats), text)
-		require.Equal(t, 7, s.client.MaxWaiters)
-		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Chats: s.client.Chats})
+		require.Equal(t, want, effective(t, s.limits.Chats), text)
+		require.Equal(t, 7, s.limits.MaxWaiters)
+		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Chats: s.limits.Chats})
 		require.NoError(t, err, text)
 		limiter.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/gotd/td/telegram"
 
@@ -48,7 +49,7 @@ func (runCommand) Run(ctx context.Context, p process, flags runFlags) error {
 	if cfg.HasAccount() {
 		result, err = account{settings: s, cfg: cfg}.run(ctx)
 	} else {
-		result, err = newDemo(s).run(ctx)
+		result, err = newDemo(s, cfg).run(ctx)
 	}
 	if result == nil {
 		return err
@@ -68,6 +69,7 @@ func (r runFlags) print(p process, result report) error {
 
 // settings are what the demonstration and an account have in common.
 type settings struct {
+	limits  invoke.LimiterOptions
 	client  client.Options
 	metrics *metrics.Metrics
 	tally   *tally
@@ -101,33 +103,53 @@ func (r runFlags) settings(cfg config.Config, p process) (settings, error) {
 	errs = append(errs, err)
 	chats, err := chatLimits(cfg.Chats)
 	errs = append(errs, err)
+	observer := invoke.Observers(s.metrics, s.tally)
+	s.limits = invoke.LimiterOptions{
+		RateLimits:   limits,
+		Chats:        chats,
+		MaxWaiters:   cfg.MaxWaiters,
+		LearnNothing: cfg.Learning != nil && !*cfg.Learning,
+		Observer:     observer,
+	}
 	s.client = client.Options{
-		RateLimits:     limits,
-		Chats:          chats,
-		MaxWaiters:     cfg.MaxWaiters,
 		SleepThreshold: sleepThreshold(cfg.SleepThreshold),
-		Observer:       invoke.Observers(s.metrics, s.tally),
+		Observer:       observer,
 		Logger:         logger,
 	}
 	return s, errors.Join(errs...)
 }
 
-// start makes the bot and serves its metrics, before anything is sent. stop ends the
-// serving.
-func (s settings) start(appID int, appHash string, t telegram.Options) (b *bot, stop func() error, err error) {
-	opts := s.client
-	opts.Telegram = t
-	if b, err = newBot(appID, appHash, opts); err != nil {
-		return nil, nil, err
+// start makes the bot on what it keeps and serves its metrics, before anything is sent.
+// stop ends both, and closes what is kept.
+func (s settings) start(appID int, appHash string, t telegram.Options, k keep) (*bot, func() error, error) {
+	var ends []func() error // in reverse
+	stop := func() (err error) {
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end())
+		}
+		return err
 	}
-	s.metrics.Watch(b.client.Limiter())
+	ends = append(ends, k.close, k.awards.Close)
+	limiter, err := invoke.NewLimiter(k.limits)
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	ends = append(ends, func() error { limiter.Close(); return nil })
+	opts := s.client
+	opts.Telegram, opts.Limiter = t, limiter
+	b, err := newBot(appID, appHash, opts, awards{k.awards})
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	s.metrics.Watch(limiter)
 	if s.http == "" {
-		return b, func() error { return nil }, nil
+		return b, stop, nil
 	}
 	srv, err := serve(s.http, s.metrics, b.online)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, stop())
 	}
+	ends = append(ends, srv.close)
 	fmt.Fprintf(s.out, "Metrics on http://%v/metrics\n", srv.addr)
-	return b, srv.close, nil
+	return b, stop, nil
 }
