@@ -275,6 +275,8 @@ func TestTryAsksOnceAndPassesNobody(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		start := time.Now()
 		require.ErrorIs(t, l.Try(1, g), ratelimit.ErrRejected, "somebody asks")
+		require.Zero(t, g.Stats().Waiters)
+		require.Less(t, l.Congestion(), 1.0, "to ask is not to wait")
 		require.Zero(t, time.Since(start))
 		require.NoError(t, <-done)
 
@@ -309,6 +311,26 @@ func TestWaitersOfOneGateAreHandedWhatComesBack(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		require.Less(t, time.Since(start), time.Second)
+	})
+}
+
+func TestOwnRefundOpensAGateThatOthersHadClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Millisecond)
+		window := ratelimit.Window{Limit: 2, Period: time.Hour}
+		l, other := sharing(m), sharing(m)
+		group, theirs := newGates(t, l, window).Key(1), newGates(t, other, window).Key(1)
+		require.NoError(t, other.Acquire(t.Context(), 1, theirs))
+		require.NoError(t, l.Acquire(t.Context(), 1, group))
+		done := make(chan error)
+		go func() { done <- l.Acquire(t.Context(), 1, group) }()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, group.Stats().Waiters)
+		require.Zero(t, group.Stats().Tokens)
+		l.Refund(1, group)
+		start := time.Now()
+		require.NoError(t, <-done)
 		require.Less(t, time.Since(start), time.Second)
 	})
 }
