@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -68,7 +69,8 @@ func (s *Store) explain(doing string, err error) error {
 		hint = "the file and its directory must be writable for this user"
 	case is(syscall.EISDIR):
 		hint = "name a file, not a directory"
-	case is(syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG):
+	case is(syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG), strings.Contains(err.Error(), "file resize error"):
+		// Of what has kept the file from growing, bbolt hands on the text alone.
 		hint = "free some space on the disk"
 	}
 	if is(ErrCorrupt) {

@@ -95,7 +95,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	if err := s.open(o); err != nil {
 		if s.file != nil {
-			_ = s.file.Close() // a panic has kept bbolt from doing so
+			_ = release(s.file) // in case that a panic has kept bbolt from doing so
 		}
 		return nil, s.explain("open", err)
 	}

@@ -10,21 +10,12 @@ import (
 	"github.com/gotd/neo"
 	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/boltstore"
 	"github.com/weirtg/weir/store/storetest"
 )
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(childFile); path != "" {
-		chargeUntilKilled(path)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // wall is a wall clock that can be set.
 type wall struct {

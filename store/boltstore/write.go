@@ -167,7 +167,7 @@ func sweep(b *bolt.Bucket, from []byte, some int, over func([]byte) bool) (next 
 // shut closes the file.
 func (s *Store) shut() error {
 	if s.broken != nil {
-		return s.file.Close() // bbolt's own locks may be held for good
+		return release(s.file) // bbolt's own locks may be held for good
 	}
 	return s.explain("close", contain(s.db.Close))
 }

@@ -1,0 +1,26 @@
+//go:build unix
+
+package boltstore_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// The binary runs itself anew as the process that is killed, or that has no room.
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childFile); path != "" {
+		chargeUntilKilled(path)
+		return
+	}
+	if path := os.Getenv(fillDisk); path != "" {
+		if err := chargeUntilFull(path); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
