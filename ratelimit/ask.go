@@ -22,7 +22,7 @@ const (
 // not show to calls that are in a hurry.
 //
 // Afterwards the waiter is granted, or has to reckon again, or has failed.
-func (l *Limiter) askLocked(ctx context.Context, w *waiter) error {
+func (l *Limiter) askLocked(w *waiter) error {
 	if !l.outage.over(l.last) {
 		return l.aloneLocked(w, l.outage.err)
 	}
@@ -32,11 +32,11 @@ func (l *Limiter) askLocked(ctx context.Context, w *waiter) error {
 		p := &w.places[i]
 		p.line.asking, rules[i] = p, p.line.set.changes
 	}
-	first := l.outage.err != nil
-	l.outage.asking = l.outage.asking || first
+	probe := l.outage.err != nil
+	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), askTime)
 	admitted, found, err := l.shared.Take(asking, charges)
 	cancel()
 	if err == nil && len(found) != len(charges) {
@@ -45,7 +45,7 @@ func (l *Limiter) askLocked(ctx context.Context, w *waiter) error {
 	admitted = admitted && err == nil
 
 	l.mu.Lock()
-	l.heardLocked(err, first)
+	l.heardLocked(err, probe)
 	now := l.nowLocked()
 	for i := range w.places {
 		p := &w.places[i]
@@ -54,11 +54,11 @@ func (l *Limiter) askLocked(ctx context.Context, w *waiter) error {
 			head.waiter.wake()
 		}
 	}
-	changed := false
+	changed := false // the rules, meanwhile
 	for i := range w.places {
 		changed = changed || rules[i] != w.places[i].line.set.changes
 	}
-	done := l.doneLocked(ctx)
+	done := l.doneLocked(w.ctx)
 	if admitted && (done != nil || changed && !w.open(now)) {
 		l.mu.Unlock()
 		l.giveBack(charges)
@@ -183,8 +183,8 @@ func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
 // trySharedLocked is a call that does not wait, but for the answer to one ask. It keeps
 // the turn at its gates meanwhile.
 func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
-	ctx, now := context.Background(), l.nowLocked()
-	w := l.waiterLocked(ctx, background, cost, gates)
+	now := l.nowLocked()
+	w := l.waiterLocked(context.Background(), background, cost, gates)
 	defer l.leaveLocked(w)
 	if l.freeLocked(w) {
 		return nobody, nil
@@ -192,7 +192,7 @@ func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	if !readyLocked(cost, gates, now) || l.advanceLocked(w, now) != nil {
 		return nobody, l.refusalLocked(background, cost, gates).asError()
 	}
-	if err := l.askLocked(ctx, w); err != nil {
+	if err := l.askLocked(w); err != nil {
 		return nobody, err
 	}
 	if w.granted {

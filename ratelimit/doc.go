@@ -45,6 +45,29 @@
 //   - There is no goroutine in this package. Without waiters a limiter costs
 //     nothing, and it need not be closed.
 //
+// # Several processes
+//
+// With [Options.Shared] the gates are those of an account, in all its processes: each
+// process keeps its own queues and what it knows of each gate, and the store has the
+// last word. A call queues as ever. When it is first at all its gates and would be
+// admitted, it asks the store, once for all gates, and keeps its turn meanwhile. If the
+// store has room, the call passes; if not, the gates that had none are closed for as long
+// as the store says, and the call waits at the narrowest of them.
+//
+// So only the first of a queue asks, about once for each call that is admitted, however
+// many wait. Calls that have a gate in common ask one after the other: a process sends
+// through one gate at most one call in a round trip. The bound of a bucket or window
+// holds for all processes together, and the order of arrival inside each. An ask that
+// is under way is seen through: a call whose context is done, whose limiter is closed, or
+// whose gate is paused meanwhile gives back what it got, which may take it 100 ms.
+//
+// While the store is unavailable, [Options.OnFailure] decides. It is asked again every
+// 100 ms, and later every second, by a call that comes then. Each ask says what the
+// process itself knows to be used, so that a store that was away under [store.Local],
+// or comes back empty, lets no burst through.
+//
+// A change of limits ([Limiter.Update]) is one of this process.
+//
 // # Testing without waiting
 //
 // Time comes from [Options.Clock]. In a testing/synctest bubble the default clock is
@@ -54,6 +77,7 @@
 //
 // # What it does not promise
 //
-// It counts calls (or costs), not bytes. It limits one process. It knows nothing
-// of Telegram: names of gates are the caller's.
+// It counts calls (or costs), not bytes. It knows nothing of Telegram: names of gates
+// are the caller's. Of processes that share gates, it is up to the store that none is
+// starved.
 package ratelimit

@@ -26,8 +26,8 @@ type GateStats struct {
 	Name       string
 	Limit      Limit         // of a window: Limit calls at once, and so many a second over a period
 	Window     Window        // zero for a bucket
-	Tokens     float64       // what could be taken now, whole tokens and a part; 0 while paused
-	Waiters    int           // calls in the queue, of both lanes
+	Tokens     float64       // what could be taken now, whole tokens and a part; 0 while paused, or closed by a store
+	Waiters    int           // calls in the queue, of both lanes, but for one that asks a store
 	OldestWait time.Duration // how long the first of them has waited
 }
 
@@ -105,7 +105,8 @@ func (g *Gates) Rule() Rule {
 func (g *Gates) SetMaxWaiters(most int) { g.Set().SetMaxWaiters(most) }
 
 // SetMaxWaiters bounds the gate's queue to most calls of a lane, 0 for no bound, for
-// calls that come from now on: the next is refused with [ErrQueueFull].
+// calls that come from now on: the next is refused with [ErrQueueFull]. With
+// [Options.Shared] a call that asks is in the queue as well.
 func (g Gate) SetMaxWaiters(most int) {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()
@@ -168,7 +169,7 @@ func (g Gate) Stats() GateStats {
 func (l *line) stats(now int64) GateStats {
 	s := GateStats{
 		Name:       l.set.name,
-		Waiters:    l.lanes[normal].len + l.lanes[background].len,
+		Waiters:    l.waiters(),
 		OldestWait: l.oldest(now),
 	}
 	switch rule := l.set.rule.(type) {
@@ -184,7 +185,19 @@ func (l *line) stats(now int64) GateStats {
 	return s
 }
 
+// waiters leaves out who asks the store: there is room for it, by what is known here.
+func (l *line) waiters() int {
+	n := l.lanes[normal].len + l.lanes[background].len
+	if l.asking != nil {
+		n--
+	}
+	return n
+}
+
 func (l *line) oldest(now int64) (wait time.Duration) {
+	if l.waiters() == 0 {
+		return 0
+	}
 	for _, q := range l.lanes {
 		if q.head != nil {
 			wait = max(wait, time.Duration(now-q.head.waiter.since))
@@ -202,7 +215,7 @@ func (g *Gates) Stats() GatesStats {
 	g.set.sweep(2*len(g.set.quiet.slots), now) // twice as many: some are looked at again
 	s := GatesStats{Name: g.set.name, Live: g.set.live()}
 	for _, l := range g.set.busy {
-		s.Waiters += l.lanes[normal].len + l.lanes[background].len
+		s.Waiters += l.waiters()
 		s.OldestWait = max(s.OldestWait, l.oldest(now))
 	}
 	return s

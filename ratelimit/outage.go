@@ -26,11 +26,11 @@ const (
 // over reports whether the store may be asked.
 func (o *outage) over(now int64) bool { return o.err == nil || !o.asking && now >= o.next }
 
-// heardLocked notes how an ask ended, which took place in the outage or before it, and
+// heardLocked notes how an ask ended, which was a probe if it began in an outage, and
 // tells the program of a change. The lock is not held then.
-func (l *Limiter) heardLocked(err error, inOutage bool) {
+func (l *Limiter) heardLocked(err error, probe bool) {
 	o := &l.outage
-	if inOutage {
+	if probe {
 		o.asking = false
 	}
 	switch {
@@ -41,7 +41,7 @@ func (l *Limiter) heardLocked(err error, inOutage bool) {
 		if l.policy == store.Open {
 			l.wakeAllLocked()
 		}
-	case inOutage:
+	case probe:
 		o.err, o.pause = err, min(2*o.pause, maxPause)
 	}
 	if err != nil {

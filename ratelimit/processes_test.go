@@ -204,10 +204,9 @@ func TestCloseEndsAnAsk(t *testing.T) {
 func TestLimitChangesUnderACallThatAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(10 * time.Millisecond)
-		l, other := sharing(m), sharing(m)
-		g, theirs := newGate(t, l, "g", 1, 5), newGate(t, other, "g", 1, 5)
-		done := make(chan error, 2)
-
+		l := sharing(m)
+		g := newGate(t, l, "g", 1, 5)
+		done := make(chan error, 1)
 		go func() { done <- l.Acquire(t.Context(), 1, g) }()
 		time.Sleep(5 * time.Millisecond)
 		update(t, l, g, ratelimit.Burst(0)) // a pause
@@ -219,17 +218,40 @@ func TestLimitChangesUnderACallThatAsks(t *testing.T) {
 		require.Equal(t, 2, asks, "nobody asks about a gate that is paused")
 		update(t, l, g, ratelimit.Burst(5))
 		require.NoError(t, <-done)
+	})
+}
 
-		// A refusal by the old rule does not stand against the new one.
-		time.Sleep(time.Minute)
+func TestRefusalByAnOldRuleDoesNotStand(t *testing.T) {
+	for name, at := range map[string]time.Duration{"while it is on its way": 15 * time.Millisecond, "afterwards": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(10 * time.Millisecond)
+				window := ratelimit.Window{Limit: 2, Period: time.Hour}
+				l, other := sharing(m), sharing(m)
+				g, theirs := newWindow(t, l, window), newWindow(t, other, window)
+				require.NoError(t, other.Acquire(t.Context(), 2, theirs))
+				done := make(chan error)
+				go func() { done <- l.Acquire(t.Context(), 1, g) }()
+				time.Sleep(at)
+				start := time.Now()
+				window.Limit = 3
+				update(t, l, g, ratelimit.To(window))
+				require.NoError(t, <-done)
+				require.Less(t, time.Since(start), time.Second)
+			})
+		})
+	}
+}
+
+func TestWhatOthersHaveUsedShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Millisecond)
+		l, other := sharing(m), sharing(m)
+		g, theirs := newGate(t, l, "g", 0.01, 10), newGate(t, other, "g", 0.01, 10)
 		require.NoError(t, other.Acquire(t.Context(), 5, theirs))
-		update(t, l, g, ratelimit.Rate(0.001))
-		go func() { done <- l.Acquire(t.Context(), 1, g) }()
-		time.Sleep(15 * time.Millisecond)
-		update(t, l, g, ratelimit.Rate(100))
-		start := time.Now()
-		require.NoError(t, <-done)
-		require.Less(t, time.Since(start), 6*time.Second)
+		require.NoError(t, l.Acquire(t.Context(), 1, g))
+		require.InDelta(t, 4, g.Stats().Tokens, 0.01)
+		require.InDelta(t, 0.6, l.Congestion(), 0.01)
 	})
 }
 
@@ -275,6 +297,8 @@ func TestTryAsksOnceAndPassesNobody(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		start := time.Now()
 		require.ErrorIs(t, l.Try(1, g), ratelimit.ErrRejected, "somebody asks")
+		require.Zero(t, g.Stats().Waiters)
+		require.Less(t, l.Congestion(), 1.0, "to ask is not to wait")
 		require.Zero(t, time.Since(start))
 		require.NoError(t, <-done)
 
@@ -309,6 +333,26 @@ func TestWaitersOfOneGateAreHandedWhatComesBack(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		require.Less(t, time.Since(start), time.Second)
+	})
+}
+
+func TestOwnRefundOpensAGateThatOthersHadClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Millisecond)
+		window := ratelimit.Window{Limit: 2, Period: time.Hour}
+		l, other := sharing(m), sharing(m)
+		group, theirs := newGates(t, l, window).Key(1), newGates(t, other, window).Key(1)
+		require.NoError(t, other.Acquire(t.Context(), 1, theirs))
+		require.NoError(t, l.Acquire(t.Context(), 1, group))
+		done := make(chan error)
+		go func() { done <- l.Acquire(t.Context(), 1, group) }()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, group.Stats().Waiters)
+		require.Zero(t, group.Stats().Tokens)
+		l.Refund(1, group)
+		start := time.Now()
+		require.NoError(t, <-done)
 		require.Less(t, time.Since(start), time.Second)
 	})
 }
@@ -408,8 +452,10 @@ func TestOpenAdmitsInAnOutage(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, 100*time.Millisecond, time.Since(start), "those who waited are let go with it")
 		start = time.Now()
+		hurry, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		for range 100 {
-			require.NoError(t, l.Acquire(t.Context(), 1, g))
+			require.NoError(t, l.Acquire(hurry, 1, g))
 			p, err := l.TryAcquire(1, g)
 			require.NoError(t, err)
 			p.Return()

@@ -15,8 +15,9 @@ const (
 const backgroundTurn = 9
 
 // waiter is one call that has to wait: a place in the queue of each gate that it
-// has come to. Its goroutine does the work, but for the last step: whoever makes room
-// for it takes the tokens for it, so that it need not look again.
+// has come to. Its goroutine does the work and the others wake it, but for the last
+// step: whoever gives tokens back takes them for the one that waits for them, so that it
+// need not look again.
 type waiter struct {
 	ctx     context.Context
 	cost    int64
@@ -27,7 +28,7 @@ type waiter struct {
 	called  bool          // there is one that was not heard yet
 	granted bool          // the tokens are taken, it has only to leave
 	lane    lane
-	by      payee // granted: with a store
+	by      payee // granted: who has charged it, where there is a store
 }
 
 // place is a waiter's link in the queue of one gate.

@@ -243,6 +243,7 @@ func (l *line) wakeHead(at int64) {
 
 // passOn gives the head what was given back, or makes it reckon again.
 func (l *line) passOn(now int64) {
+	l.closedUntil = 0
 	if head := l.head(); head != nil {
 		l.news = now
 		l.set.limiter.grantLocked(head.waiter, now)

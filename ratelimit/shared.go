@@ -11,11 +11,14 @@ import (
 type Shared interface {
 	// Take charges every gate or none, in one round trip, and tells what it found at
 	// each, in the order of the charges. admitted is false if a gate had no room, and
-	// then nothing was charged. It returns within some 100 ms, or when ctx is done; its
-	// errors match store.ErrUnavailable, and then it may have charged or not.
+	// then nothing was charged, and at least one gate has a Wait. It returns within some
+	// 100 ms, or when ctx is done; its errors match store.ErrUnavailable, and then it may
+	// have charged or not. No lock is held, and many may be under way, but never two of
+	// one limiter about one gate.
 	Take(ctx context.Context, charges []Charge) (admitted bool, found []Found, err error)
-	// GiveBack undoes a Take that was admitted just now. It never fills a bucket beyond
-	// its burst.
+	// GiveBack undoes a Take that was admitted just now; Used is not given. It never
+	// fills a bucket beyond its burst. ctx has a deadline of at most 100 ms, and an
+	// error is ignored: time refills what does not come back.
 	GiveBack(ctx context.Context, charges []Charge) error
 }
 
@@ -26,9 +29,13 @@ type Charge struct {
 	Rule Rule   // not paused
 	Cost int    // at most what the rule holds
 	// Used is what the asking process itself knows to be used of the gate: of a bucket,
-	// how long it takes to be full again; of a window, how many calls count in it now.
-	// The store takes the gate to be used at least so much: after it was unavailable, or
-	// has lost its data, there is no burst.
+	// how long it takes to be full again; of a window, how many of its own calls count in
+	// it now. The store takes the gate to be used at least so much: after it was
+	// unavailable, or has lost its data, there is no burst.
+	//
+	// It is reckoned from when the last answer arrived, and so may be too much by what
+	// was under way: up to a round trip of a bucket's time, and calls that have left the
+	// window within it. A store that does not allow for that loses some of the rate.
 	Used Used
 }
 
@@ -41,8 +48,10 @@ type Used struct {
 // Found is what a gate looked like.
 type Found struct {
 	// Wait is until there will be room for the cost, 0 if there is. It counts those of
-	// other processes that came earlier.
+	// other processes that came earlier. The process closes the gate for so long, and
+	// then asks again.
 	Wait time.Duration
-	// Used is after the charge.
+	// Used is after the charge, or as it was found if there was none. Of a bucket the
+	// process adopts it.
 	Used Used
 }

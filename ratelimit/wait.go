@@ -24,16 +24,16 @@ const lateness = int64(10 * time.Millisecond)
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
 	w := l.waiterLocked(ctx, lane, cost, gates)
 	err := l.doneLocked(ctx)
-	if err == nil {
+	if err == nil && !l.freeLocked(w) {
 		err = l.fullLocked(lane, cost, gates)
-	}
-	if err == nil && !w.content(ctx) {
-		err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
+		if err == nil && !w.content(ctx) {
+			err = l.hopelessLocked(ctx, l.refusalLocked(lane, cost, gates))
+		}
 	}
 	for now := l.last; err == nil && !w.granted; now = l.nowLocked() {
 		at := l.advanceLocked(w, now)
 		if at == nil {
-			err = l.admitLocked(ctx, w, now)
+			err = l.admitLocked(w, now)
 			continue
 		}
 		if l.freeLocked(w) {
@@ -127,9 +127,9 @@ func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) erro
 
 // admitLocked admits a waiter that stands first at all its gates and finds room, if the
 // store agrees.
-func (l *Limiter) admitLocked(ctx context.Context, w *waiter, now int64) error {
+func (l *Limiter) admitLocked(w *waiter, now int64) error {
 	if l.shared != nil {
-		return l.askLocked(ctx, w)
+		return l.askLocked(w)
 	}
 	w.takeAt(w.due(now), now)
 	return nil

@@ -28,10 +28,10 @@ func share(ctx context.Context, addr string, d time.Duration, out io.Writer) err
 	}
 
 	var admitted []admission
-	asked := 0
+	asked, unanswered := 0, 0
 	for _, p := range all {
 		admitted = append(admitted, p.Admitted...)
-		asked += p.Asked
+		asked, unanswered = asked+p.Asked, unanswered+p.Failed
 	}
 	slices.SortFunc(admitted, func(a, b admission) int { return a.Answered.Compare(b.Answered) })
 	possible := float64(shared.Burst) + shared.Rate*d.Seconds()
@@ -39,6 +39,10 @@ func share(ctx context.Context, addr string, d time.Duration, out io.Writer) err
 	fmt.Fprintf(out, "%d processes, %v, %v\n", n, shared, d)
 	fmt.Fprintf(out, "admitted         %d of %.0f possible (%.2f %%)\n", len(admitted), possible, 100*share)
 	fmt.Fprintf(out, "asked            %.2f times an admission\n", float64(asked)/float64(len(admitted)))
+
+	if unanswered > 0 {
+		fmt.Fprintf(out, "unanswered       %d calls failed: the machine is too busy for this\n", unanswered)
+	}
 
 	// From the first to the last of any that came one after another, no more than
 	// burst + rate × time. The longest that the server can have had for it counts.

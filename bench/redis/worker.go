@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/redisstore"
 )
 
@@ -31,6 +33,7 @@ type job struct {
 type done struct {
 	Admitted []admission // share
 	Asked    int         // how often the server was asked
+	Failed   int         // share: calls that failed, because it did not answer in time
 }
 
 // admission is when an admitted call was asked for, and when the answer was there. The
@@ -114,13 +117,20 @@ func contend(ctx context.Context, j job) (done, error) {
 	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
+	var failed atomic.Int64
 	var calls errgroup.Group
 	for range j.Callers {
 		calls.Go(func() error {
 			for {
-				if err := l.Acquire(waiting, 1, message, global); waiting.Err() != nil {
+				switch err := l.Acquire(waiting, 1, message, global); {
+				case waiting.Err() != nil:
 					return nil
-				} else if err != nil {
+				case errors.Is(err, store.ErrUnavailable):
+					failed.Add(1)
+					if !sleep(waiting, 10*time.Millisecond) {
+						return nil
+					}
+				case err != nil:
 					cancel()
 					return err
 				}
@@ -128,6 +138,7 @@ func contend(ctx context.Context, j job) (done, error) {
 		})
 	}
 	err = calls.Wait()
+	r.done.Failed = int(failed.Load())
 	return r.done, err
 }
 
@@ -184,4 +195,13 @@ func saturate(ctx context.Context, j job) (d done, err error) {
 func over(ctx context.Context) bool {
 	deadline, _ := ctx.Deadline()
 	return ctx.Err() != nil || !time.Now().Before(deadline)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

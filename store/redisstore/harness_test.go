@@ -32,7 +32,7 @@ type world struct {
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("miniredis", func(t *testing.T) { test(t, mini(t)) })
 	if addr := os.Getenv("REDIS_ADDR"); addr != "" {
-		t.Run("server", func(t *testing.T) { test(t, real(t, addr)) })
+		t.Run("server", func(t *testing.T) { test(t, onServer(t, addr)) })
 	}
 }
 
@@ -54,9 +54,9 @@ func mini(t *testing.T) *world {
 	return w
 }
 
-// real is a real server that other things are on. Its clock cannot be set, so the
+// onServer is a real server that other things are on. Its clock cannot be set, so the
 // scripts are told another: what a key says. Keys live on by the real clock.
-func real(t *testing.T, addr string) *world {
+func onServer(t *testing.T, addr string) *world {
 	w := newWorld(t, addr)
 	w.set(t, w.time)
 	t.Cleanup(func() {
@@ -72,7 +72,7 @@ func (w *world) another(t *testing.T) *world {
 	if w.mini != nil {
 		return mini(t)
 	}
-	return real(t, w.addr)
+	return onServer(t, w.addr)
 }
 
 func (w *world) prefix() string { return "weir:{" + w.account + "}:" }

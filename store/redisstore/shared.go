@@ -18,6 +18,9 @@ import (
 // later. One that was admitted asks anew, behind the others. So they take turns, and
 // each of N that contend gets an Nth of the gate.
 //
+// When a rule changes, what was charged still counts: the tokens of a bucket are
+// carried over, and cut to the new burst.
+//
 // Times are whole microseconds. That of one token is rounded up: at a rate of 30/s,
 // 0.002 % is lost; above 1,000,000/s the rate is 1,000,000/s.
 func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []ratelimit.Found, error) {
@@ -30,10 +33,14 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 	for _, g := range gates {
 		args = append(args, g.kind, g.limit, g.period, g.Cost, g.used(), s.back(g))
 	}
+	began := time.Now()
 	answer, err := s.run(ctx, doing, s.scripts.take, keys, args...)
 	if err != nil {
+		s.failed.Store(int64(time.Since(s.start)))
 		return false, nil, err
 	}
+	lag := s.lag.Load()
+	s.lag.Store(max(int64(time.Since(began)), lag-lag/16))
 	got, err := s.numbers(doing, answer, 2+2*len(gates))
 	if err != nil {
 		return false, nil, err

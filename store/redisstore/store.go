@@ -36,8 +36,8 @@ type Store struct {
 	life context.Context // done when the store is closed
 	end  context.CancelFunc
 
-	lag    atomic.Int64 // of late, the longest that an answer took
-	failed atomic.Int64 // when the server was last unavailable, since start; 0 if never
+	lag    atomic.Int64 // of late, the longest that a Take took
+	failed atomic.Int64 // when a Take last failed, since start; 0 if never
 	taken  history
 }
 
@@ -106,14 +106,9 @@ func (s *Store) run(ctx context.Context, doing string, script *redis.Script, key
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	began := time.Now()
 	answer, err := script.Run(bounded, s.client, keys, args...).Result()
 	if err != nil {
-		s.failed.Store(int64(time.Since(s.start)))
 		return nil, s.unavailable(ctx, doing, err)
-	}
-	took := int64(time.Since(began))
-	for old := s.lag.Load(); !s.lag.CompareAndSwap(old, max(took, old-old/16)); old = s.lag.Load() {
 	}
 	return answer, nil
 }

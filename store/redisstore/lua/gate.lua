@@ -198,12 +198,12 @@ local function open(state_key, hits_key, kind, limit, period, cost)
     limit = limit + 0, period = period + 0, cost = cost + 0, claims = {},
   }
   local head = '-'
-  local saved = redis.call('GET', state_key)
-  if saved then
-    local claims = string.find(saved, '|', 1, true)
-    head = string.sub(saved, 1, (claims or 0) - 1)
+  g.saved = redis.call('GET', state_key)
+  if g.saved then
+    local claims = string.find(g.saved, '|', 1, true)
+    head = string.sub(g.saved, 1, (claims or 0) - 1)
     if claims then
-      for process, told, cost, share in string.gmatch(saved, '|(%w+) (%d+) (%d+) (%d+)') do
+      for process, told, cost, share in string.gmatch(g.saved, '|(%w+) (%d+) (%d+) (%d+)') do
         g.claims[#g.claims + 1] = { process = process, told = told + 0, cost = cost + 0, share = share + 0 }
       end
     end
@@ -230,7 +230,7 @@ local function save(gates)
   for _, g in ipairs(gates) do
     if g.ttl > 0 then
       redis.call('SET', g.key, g.value, 'PX', ms(g.ttl))
-    else
+    elseif g.saved then
       redis.call('DEL', g.key)
     end
     if g.hits and g.added > 0 then
