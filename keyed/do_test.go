@@ -116,7 +116,7 @@ func TestDoSaysWhetherTheWorkWasDone(t *testing.T) {
 		keyed.NewMemory(keyed.MemoryOptions{}),
 		func(context.Context) error {
 			if down.Load() {
-				return broken
+				return errBroken
 			}
 			return nil
 		},

@@ -18,7 +18,7 @@ const DefaultTimeout = 100 * time.Millisecond
 
 // Options says how a [Limiter] is made. The zero value counts in memory.
 type Options struct {
-	// Store keeps what is charged. It is in memory unless set. A store that is set is
+	// Store keeps what is charged. It is a [Memory] unless set. A store that is set is
 	// closed by who has opened it, after the limiter.
 	Store Store
 	// OnFailure is what becomes of a decision when the store is unavailable: it is
@@ -38,8 +38,10 @@ type Options struct {
 
 // Limiter counts what is charged to keys. It is safe for concurrent use.
 type Limiter struct {
-	store   Store // nil: own decides
-	own     Store // in memory; nil if there is no need for it
+	store   Store
+	memory  *Memory // store, if it is one that cannot block
+	local   *Memory // what decides under store.Local
+	own     bool    // store was made here, and is closed here
 	policy  store.Policy
 	timeout time.Duration
 	onError func(error)
@@ -66,9 +68,16 @@ func New(o Options) (*Limiter, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System
 	}
-	l := &Limiter{store: o.Store, policy: o.OnFailure, timeout: o.Timeout, onError: o.OnError, clock: o.Clock}
-	if o.Store == nil || o.OnFailure == store.Local {
-		l.own = NewMemory(MemoryOptions{Clock: o.Clock})
+	l := &Limiter{
+		store: o.Store, own: o.Store == nil,
+		policy: o.OnFailure, timeout: o.Timeout, onError: o.OnError, clock: o.Clock,
+	}
+	if l.own {
+		l.store = NewMemory(MemoryOptions{Clock: o.Clock})
+	}
+	l.memory, _ = l.store.(*Memory)
+	if o.OnFailure == store.Local {
+		l.local = NewMemory(MemoryOptions{Clock: o.Clock})
 	}
 	return l, nil
 }
@@ -111,8 +120,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	if l.own != nil {
-		if err := l.own.Reset(ctx, key); err != nil || l.store == nil {
+	if l.local != nil {
+		if err := l.local.Reset(ctx, key); err != nil {
 			return err
 		}
 	}
@@ -127,8 +136,11 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 // wait for those that go on, and does not close Options.Store.
 func (l *Limiter) Close() error {
 	l.closed.Store(true)
-	if l.own != nil {
-		return l.own.Close()
+	if l.local != nil {
+		_ = l.local.Close() // which has no errors
+	}
+	if l.own {
+		return l.store.Close()
 	}
 	return nil
 }
@@ -148,10 +160,13 @@ func (l *Limiter) decide(ctx context.Context, key string, w Window, cost int, re
 	if err := l.usable(ctx); err != nil {
 		return Result{Limited: true}, err
 	}
-	if l.store == nil {
-		return refuseOn(l.own.Decide(ctx, r))
+	var result Result
+	var err error
+	if l.memory != nil {
+		result, err = l.memory.Decide(ctx, r)
+	} else {
+		result, err = l.ask(ctx, func(ctx context.Context) (Result, error) { return l.store.Decide(ctx, r) })
 	}
-	result, err := l.ask(ctx, func(ctx context.Context) (Result, error) { return l.store.Decide(ctx, r) })
 	if err == nil {
 		return result, nil
 	}
@@ -163,19 +178,13 @@ func (l *Limiter) decide(ctx context.Context, key string, w Window, cost int, re
 	case store.Open:
 		return Result{Remaining: r.Window.Limit, ResetAt: l.clock.Now(), Degraded: err}, nil
 	case store.Local:
-		result, local := refuseOn(l.own.Decide(ctx, r))
+		result, failed := l.local.Decide(ctx, r)
+		result.Limited = result.Limited || failed != nil
 		result.Degraded = err
-		return result, local
+		return result, failed
 	default:
 		return Result{Limited: true, Degraded: err}, err
 	}
-}
-
-func refuseOn(r Result, err error) (Result, error) {
-	if err != nil {
-		return Result{Limited: true}, err
-	}
-	return r, nil
 }
 
 // failed says what an error of the store is about, and tells OnError. The error is the

@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	bg     = context.Background()
-	daily  = keyed.Window{Limit: 3, Period: 24 * time.Hour}
-	broken = errors.New("connection refused")
+	bg        = context.Background()
+	daily     = keyed.Window{Limit: 3, Period: 24 * time.Hour}
+	errBroken = errors.New("connection refused")
 )
 
 func limiter(t *testing.T, o keyed.Options) *keyed.Limiter {
@@ -150,7 +150,7 @@ func failing(t *testing.T) map[string]func(context.Context) error {
 		time.Sleep(time.Second) // for the answers that are late: virtual
 	})
 	return map[string]func(context.Context) error{
-		"an error":             func(context.Context) error { return broken },
+		"an error":             func(context.Context) error { return errBroken },
 		"an error of a store":  func(context.Context) error { return fmt.Errorf("%w: full", store.ErrUnavailable) },
 		"too late":             func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"deaf to its context":  func(context.Context) error { <-end; return nil },
@@ -209,7 +209,7 @@ func TestTheStoreDecidesAgainWhenItIsBack(t *testing.T) {
 		keyed.NewMemory(keyed.MemoryOptions{}),
 		func(context.Context) error {
 			if down.Load() {
-				return broken
+				return errBroken
 			}
 			return nil
 		},

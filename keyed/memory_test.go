@@ -89,3 +89,17 @@ func TestMemoryKeepsNoCallersMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.Limited)
 }
+
+// A memory that is full is a store that is unavailable, with the policy for it.
+func TestAFullMemoryFollowsThePolicy(t *testing.T) {
+	for policy, limited := range map[store.Policy]bool{store.Closed: true, store.Open: false, store.Local: false} {
+		m := keyed.NewMemory(keyed.MemoryOptions{MaxKeys: 1})
+		l := limiter(t, keyed.Options{Store: m, OnFailure: policy})
+		_, err := l.Charge(bg, "a", minutely)
+		require.NoError(t, err)
+		got, err := l.Charge(bg, "b", minutely)
+		require.Equal(t, limited, err != nil)
+		require.Equal(t, limited, got.Limited)
+		require.ErrorIs(t, got.Degraded, store.ErrUnavailable)
+	}
+}

@@ -10,7 +10,7 @@ import (
 
 // Steady is a wall clock that never goes back, for those who write a store. When the
 // clock below it is set back by more than a second, it goes on from where it was, and
-// is ahead by that much from then on. When it is set back by less, as clocks are that
+// is ahead by that much from then on; so are the days that [Aligned] windows keep to. When it is set back by less, as clocks are that
 // are being kept right, it stands still until it is reached again. It is safe for
 // concurrent use.
 type Steady struct {

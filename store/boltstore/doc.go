@@ -21,7 +21,9 @@
 //
 // # What it does not promise
 //
-// The file is for one process; a second one is told so. Pages of the file that are
+// It is as quick as the disk: a charge waits for two fsyncs, 1 ms or 10, and where
+// they may take more, keyed.Options.Timeout has to be longer than its default. The file
+// is for one process; a second one is told so. Pages of the file that are
 // damaged in place are found when they are read, and not all damage can be told from
 // data. The file does not shrink: what has expired makes room for what comes. A
 // sliding window is written as a whole with each charge, 12 bytes for each charge that

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -49,8 +50,11 @@ type Store struct {
 	once    sync.Once
 	closed  error // what Close returns, once ended is closed
 
-	// The writer's: why nothing can be written any more, and where its sweeps go on.
-	broken                  error
+	// broken is why the file cannot be used any more: bbolt has panicked, not under our
+	// code but in its own, and who knows what it has left locked.
+	broken atomic.Pointer[error]
+
+	// The writer's: where its sweeps go on.
 	sweptStates, sweptFacts []byte
 }
 
@@ -182,7 +186,24 @@ func (s *Store) read(ctx context.Context, doing string, f func(b *bolt.Bucket) e
 		return keyed.ErrClosed
 	default:
 	}
-	return s.explain(doing, contain(func() error {
-		return s.db.View(func(tx *bolt.Tx) error { return f(tx.Bucket(root)) })
-	}))
+	return s.explain(doing, s.inside(s.db.View, f))
+}
+
+// inside runs f in a transaction, and turns panics into errors. If it was f that has
+// met a damaged page, the transaction is rolled back, and others go on.
+func (s *Store) inside(transaction func(func(*bolt.Tx) error) error, f func(b *bolt.Bucket) error) error {
+	if broken := s.broken.Load(); broken != nil {
+		return *broken
+	}
+	var inner error
+	err := contain(func() error {
+		return transaction(func(tx *bolt.Tx) error {
+			inner = contain(func() error { return f(tx.Bucket(root)) })
+			return inner
+		})
+	})
+	if err != inner && errors.As(err, new(*panicked)) {
+		s.broken.Store(&err)
+	}
+	return err
 }

@@ -84,15 +84,7 @@ func (s *Store) gather(batch []*write) []*write {
 var errNothing = errors.New("nothing has changed")
 
 func (s *Store) commit(batch []*write) {
-	err := s.broken
-	if err == nil {
-		err = contain(func() error {
-			return s.db.Update(func(tx *bolt.Tx) error { return s.apply(tx.Bucket(root), batch) })
-		})
-		if errors.As(err, new(*panicked)) {
-			s.broken = err // who knows what is locked
-		}
-	}
+	err := s.inside(s.db.Update, func(b *bolt.Bucket) error { return s.apply(b, batch) })
 	for _, w := range batch {
 		if w.err == nil && err != nil && err != errNothing {
 			w.err = s.explain(w.doing, err)
@@ -166,7 +158,7 @@ func sweep(b *bolt.Bucket, from []byte, some int, over func([]byte) bool) (next 
 
 // shut closes the file.
 func (s *Store) shut() error {
-	if s.broken != nil {
+	if s.broken.Load() != nil {
 		return release(s.file) // bbolt's own locks may be held for good
 	}
 	return s.explain("close", contain(s.db.Close))
