@@ -26,13 +26,20 @@
 //	weir_keyed_waiters{gate}                           calls in all their queues
 //	weir_keyed_oldest_wait_seconds{gate}               how long the first of those has waited
 //	weir_standing_floods{scope}                        floods that are known to stand
+//	weir_learned_limits{of}                            limits of categories and chats that floods have lowered
+//	weir_limits_lowered_total{category}                floods that lowered one; "chat" for that of a chat
+//	weir_stopped_kinds{kind}                           kinds of calls that are no longer sent
+//	weir_store_available                               0 while the store is not
+//	weir_store_outages_total                           times that it became unavailable
 //
 // A bucket is a category or "global". Of weir_wait_seconds it is the gate that the call
 // waited for most, and so it can be a keyed gate, or "flood" for a flood that had to end.
 // A gate is "private" or "group" for chats, "paid" for broadcasts that pay,
 // "resolve_phone", or one of the program's own by its name. The result is "ok", "flood",
-// "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "closed",
-// "cancelled" or "error".
+// "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "stopped" (too many
+// refusals that never pass), "store", "closed", "cancelled" or "error". weir_bucket_rate and
+// weir_bucket_burst are what is kept to, lowered by floods or not. What the limiter tells
+// of itself is counted if m is the observer of invoke.LimiterOptions as well.
 //
 // No label holds a chat, a user or a text, so the number of series is bounded by
 // the number of methods that a program uses. Each series has the label client with

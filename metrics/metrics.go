@@ -13,6 +13,7 @@ import (
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // Metrics counts the calls of one client and shows the state of its limiter. Make
@@ -25,6 +26,9 @@ type Metrics struct {
 	wait     *prometheus.HistogramVec
 	floods   *prometheus.CounterVec
 	givenUp  *prometheus.CounterVec
+	lowered  *prometheus.CounterVec
+	outages  prometheus.Counter
+	store    prometheus.Gauge
 
 	tokens     *prometheus.Desc
 	rate       *prometheus.Desc
@@ -33,6 +37,8 @@ type Metrics struct {
 	oldest     *prometheus.Desc
 	congestion *prometheus.Desc
 	standing   *prometheus.Desc
+	learned    *prometheus.Desc
+	stopped    *prometheus.Desc
 	keyedLive  *prometheus.Desc
 	keyedWait  *prometheus.Desc
 	keyedOld   *prometheus.Desc
@@ -56,6 +62,9 @@ func New(client string) *Metrics {
 	desc := func(name, help string, names ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, names, labels)
 	}
+	store := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_store_available", Help: "1 while the store is available, or there is none.", ConstLabels: labels})
+	store.Set(1)
 	return &Metrics{
 		requests: counter("weir_requests_total", "Requests that were sent.", "method", "category", "result"),
 		duration: histogram("weir_request_duration_seconds", "Time from sending a request to its answer.",
@@ -65,6 +74,11 @@ func New(client string) *Metrics {
 			[]float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}, "bucket"),
 		floods:  counter("weir_floods_total", "Floods that Telegram answered with.", "method", "kind", "scope"),
 		givenUp: counter("weir_given_up_total", "Calls that were not sent, or not sent again.", "category", "reason"),
+
+		lowered: counter("weir_limits_lowered_total", "Floods that lowered a limit.", "category"),
+		outages: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_store_outages_total", Help: "Times that the store became unavailable.", ConstLabels: labels}),
+		store: store,
 
 		tokens:     desc("weir_bucket_tokens", "Tokens that could be taken now.", "bucket"),
 		rate:       desc("weir_bucket_rate", "Limit in tokens a second.", "bucket"),
@@ -76,6 +90,8 @@ func New(client string) *Metrics {
 		keyedWait:  desc("weir_keyed_waiters", "Calls that wait at gates of chats and other keys.", "gate"),
 		keyedOld:   desc("weir_keyed_oldest_wait_seconds", "How long the first of those calls has waited.", "gate"),
 		standing:   desc("weir_standing_floods", "Floods that are known to stand.", "scope"),
+		learned:    desc("weir_learned_limits", "Limits that floods have lowered.", "of"),
+		stopped:    desc("weir_stopped_kinds", "Kinds of calls that are not sent, as the server refused too many.", "kind"),
 	}
 }
 
@@ -100,6 +116,16 @@ func (m *Metrics) Observe(e invoke.Event) {
 		m.floods.WithLabelValues(e.Method, e.Notice.Kind.String(), e.Flood.Scope.String()).Inc()
 	case invoke.GivenUp:
 		m.givenUp.WithLabelValues(category, reason(e.Err)).Inc()
+	case invoke.Learned:
+		if e.Chat != 0 {
+			category = "chat"
+		}
+		m.lowered.WithLabelValues(category).Inc()
+	case invoke.StoreLost:
+		m.outages.Inc()
+		m.store.Set(0)
+	case invoke.StoreBack:
+		m.store.Set(1)
 	}
 }
 
@@ -120,6 +146,10 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, flood.ErrGivenUp):
 		return "flood"
+	case errors.Is(err, flood.ErrRefused):
+		return "stopped"
+	case errors.Is(err, store.ErrUnavailable):
+		return "store"
 	case errors.Is(err, invoke.ErrClosed):
 		return "closed"
 	case errors.Is(err, ratelimit.ErrRejected), errors.Is(err, ratelimit.ErrDeferred), errors.Is(err, ratelimit.ErrImpossible), errors.Is(err, ratelimit.ErrQueueFull):
@@ -132,7 +162,7 @@ func reason(err error) string {
 }
 
 func (m *Metrics) vecs() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.wait, m.floods, m.givenUp}
+	return []prometheus.Collector{m.requests, m.duration, m.wait, m.floods, m.givenUp, m.lowered, m.outages, m.store}
 }
 
 // Describe implements prometheus.Collector.
@@ -140,7 +170,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs() {
 		v.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.waiters, m.oldest, m.congestion, m.standing, m.keyedLive, m.keyedWait, m.keyedOld} {
+	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.waiters, m.oldest, m.congestion, m.standing, m.learned, m.stopped, m.keyedLive, m.keyedWait, m.keyedOld} {
 		ch <- d
 	}
 }
@@ -179,5 +209,25 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	for scope, n := range standing {
 		gauge(m.standing, float64(n), scope.String())
+	}
+	learned := map[string]int{"category": 0, "chat": 0}
+	for _, rate := range limiter.Learned() {
+		if rate.Chat != 0 {
+			learned["chat"]++
+		} else {
+			learned["category"]++
+		}
+	}
+	for of, n := range learned {
+		gauge(m.learned, float64(n), of)
+	}
+	stopped := map[flood.RefusalKind]int{flood.SpamLimited: 0, flood.AccountFrozen: 0, flood.AccountBanned: 0, flood.AuthGone: 0}
+	for _, refusal := range limiter.Refusals() {
+		if !refusal.Tripped.IsZero() {
+			stopped[refusal.Kind]++
+		}
+	}
+	for kind, n := range stopped {
+		gauge(m.stopped, float64(n), kind.String())
 	}
 }

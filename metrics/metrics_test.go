@@ -164,3 +164,46 @@ func counter(g prometheus.Gatherer, name string) prometheus.Collector {
 	}
 	return c
 }
+
+func TestWhatTheLimiterTellsOfItselfIsShown(t *testing.T) {
+	m := metrics.New("main")
+	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Observer: m, Refusals: flood.GuardOptions{Limit: 1}})
+	require.NoError(t, err)
+	defer limiter.Close()
+	choke, err := invoke.New(invoke.Options{Limiter: limiter, Observer: m, SleepThreshold: flood.Never})
+	require.NoError(t, err)
+	m.Watch(limiter)
+	call := choke.Handle(answers(tgerr.New(420, "FLOOD_WAIT_5"), tgerr.New(400, "PEER_FLOOD")))
+	_ = call(t.Context(), &tg.ContactsResolveUsernameRequest{Username: "a"}, nil)
+	_ = call(t.Context(), send(1), nil)
+	_ = call(t.Context(), send(2), nil)
+	m.Observe(invoke.Event{Kind: invoke.StoreLost, Err: errors.New("lost")})
+
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP weir_given_up_total Calls that were not sent, or not sent again.
+# TYPE weir_given_up_total counter
+weir_given_up_total{category="message",client="main",reason="stopped"} 1
+weir_given_up_total{category="query",client="main",reason="flood"} 1
+# HELP weir_learned_limits Limits that floods have lowered.
+# TYPE weir_learned_limits gauge
+weir_learned_limits{client="main",of="category"} 1
+weir_learned_limits{client="main",of="chat"} 0
+# HELP weir_limits_lowered_total Floods that lowered a limit.
+# TYPE weir_limits_lowered_total counter
+weir_limits_lowered_total{category="query",client="main"} 1
+# HELP weir_stopped_kinds Kinds of calls that are not sent, as the server refused too many.
+# TYPE weir_stopped_kinds gauge
+weir_stopped_kinds{client="main",kind="account_banned"} 0
+weir_stopped_kinds{client="main",kind="account_frozen"} 0
+weir_stopped_kinds{client="main",kind="auth_gone"} 0
+weir_stopped_kinds{client="main",kind="spam_limited"} 1
+# HELP weir_store_available 1 while the store is available, or there is none.
+# TYPE weir_store_available gauge
+weir_store_available{client="main"} 0
+# HELP weir_store_outages_total Times that the store became unavailable.
+# TYPE weir_store_outages_total counter
+weir_store_outages_total{client="main"} 1
+`), "weir_given_up_total", "weir_learned_limits", "weir_limits_lowered_total", "weir_stopped_kinds", "weir_store_available", "weir_store_outages_total"))
+	m.Observe(invoke.Event{Kind: invoke.StoreBack})
+	require.Equal(t, 1, testutil.CollectAndCount(m, "weir_store_available"))
+}
