@@ -172,13 +172,14 @@ func (g gate) used() int64 {
 //
 // A process reckons from when it got an answer, a little after the server had decided,
 // and asks a little before the server decides. So of a bucket, a difference of two
-// trips is none. Of a window, a call that the process still counts may have left it,
-// or belong to the window before, or be one that it was told of: if the server knows
-// of so many in the last two periods, it has lost none. But after the server was
-// unavailable, the process may have admitted calls by itself, and then every call that
-// it counts in the period counts.
+// trips and what a busy machine adds is none. Of a window, a call that the process still
+// counts may have left it, belong to the window before, or be one that it was told of:
+// if the server knows of so many in the last two periods, it has lost none. But after
+// the server was unavailable, the process may have admitted calls by itself, and then
+// every call that it counts in the period counts.
 func (s *Store) back(g gate) int64 {
-	late := 2*time.Duration(s.lag.Load()).Microseconds() + 1000
+	const busy = 10 * time.Millisecond
+	late := (2*time.Duration(s.lag.Load()) + busy).Microseconds()
 	if g.kind == bucket {
 		return late
 	}
