@@ -32,9 +32,13 @@ import (
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/metrics"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
+	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/store/redisstore"
 )
 
 var (
@@ -52,6 +56,12 @@ var (
 	_ localdc.Options
 	_ = metrics.New
 	_ ratelimit.Change
+	_ = keyed.New
+	_ = store.Closed
+	_ = boltstore.Open
+	_ = redisstore.Open
+
+	file *boltstore.Store
 )
 
 func greet(ctx context.Context, user tg.InputPeerClass) error { return nil }
@@ -80,6 +90,11 @@ func TestREADMECompiles(t *testing.T) {
 		if !strings.HasPrefix(code, "package ") {
 			if strings.Count(code, "options") == 1 {
 				code = strings.ReplaceAll(code, "options := ", "_ = ") // shown, not used
+			}
+			for _, made := range []string{"limiter", "bot"} { // shown, not used
+				if strings.Contains(code, made+", err :=") && !strings.Contains(code, "return "+made) {
+					code += "\t_ = " + made + "\n"
+				}
 			}
 			code = fmt.Sprintf(prelude, code)
 		}

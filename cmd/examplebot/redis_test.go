@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/config"
+	"github.com/weirtg/weir/localdc"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// redisURL is a real server when REDIS_ADDR names one.
+func redisURL(t *testing.T) config.Secret {
+	t.Helper()
+	if addr := os.Getenv("REDIS_ADDR"); addr != "" {
+		return config.NewSecret("redis://" + addr)
+	}
+	return config.NewSecret("redis://" + miniredis.RunT(t).Addr())
+}
+
+// onRedis is an account whose store is a Redis server, under a name of the test's own.
+func onRedis(t *testing.T, p *program) (account, *localdc.Cloud) {
+	t.Helper()
+	a, cloud := newAccount(t, p, runFlags{})
+	a.cfg.StoreFile, a.cfg.RedisURL = "", redisURL(t)
+	a.cfg.Account = fmt.Sprintf("test-%d", time.Now().UnixNano())
+	return a, cloud
+}
+
+func TestAwardsOnRedisAreThereAfterARestart(t *testing.T) {
+	var p program
+	a, cloud := onRedis(t, &p)
+	alice := cloud.AddUser("alice")
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "bob gets an award. 2 more today.", ask(ctx, t, alice, "/award bob"))
+	})
+	online(t, &p, a, func(ctx context.Context) {
+		require.Equal(t, "bob can get 2 more awards today.", ask(ctx, t, alice, "/awards bob"))
+	})
+}
+
+// The data centre is the judge: four bots on one account, none of which could keep to its
+// limit without the others.
+func TestProcessesOnRedisKeepToOneLimitTogether(t *testing.T) {
+	var p program
+	a, cloud := onRedis(t, &p)
+	require.NoError(t, cloud.SetLimits(localdc.Limits{
+		Account: localdc.Rate{PerSecond: 30, Burst: 30}, Slack: 100 * time.Millisecond, // a busy machine
+	}))
+	a.limits.RateLimits = map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(30).Burst(30)}
+	peers := make([]tg.InputPeerClass, 100)
+	for i := range peers {
+		peers[i] = cloud.AddUser("reader").Chat.InputPeer()
+	}
+	const processes, messages = 4, 150
+	var next, failed atomic.Int64
+	sent := make([]atomic.Int64, processes)
+	ready := make(chan struct{})
+	var online, all sync.WaitGroup
+	online.Add(processes)
+	for i := range processes {
+		b := startBot(t, a)
+		all.Go(func() {
+			err := b.run(t.Context(), testToken, func(ctx context.Context, _ *tg.User) error {
+				online.Done()
+				<-ready
+				var workers sync.WaitGroup
+				for range 8 {
+					workers.Go(func() {
+						for n := next.Add(1); n <= messages; n = next.Add(1) {
+							if err := b.send(ctx, peers[n%int64(len(peers))], "news"); err != nil {
+								failed.Add(1)
+							}
+							sent[i].Add(1)
+						}
+					})
+				}
+				workers.Wait()
+				return nil
+			})
+			if err != nil {
+				failed.Add(1)
+			}
+		})
+	}
+	online.Wait()
+	start := time.Now()
+	close(ready)
+	all.Wait()
+	took := time.Since(start)
+	require.Zero(t, failed.Load())
+	require.Empty(t, cloud.Record().Floods(), "the data centre saw more than its limit")
+	require.GreaterOrEqual(t, took, 3900*time.Millisecond, "120 messages beyond the burst, at 30 a second")
+	for i := range sent {
+		require.Greater(t, sent[i].Load(), int64(messages/processes/2), "process %d was starved", i)
+	}
+}
+
+func TestRedisThatIsNotThereIsSaidBeforeAnythingIsSent(t *testing.T) {
+	var p program
+	a, cloud := newAccount(t, &p, runFlags{})
+	a.cfg.StoreFile, a.cfg.RedisURL = "", config.NewSecret("redis://:secret-password@127.0.0.1:1/0")
+	_, err := a.run(t.Context())
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret-password")
+	require.Empty(t, cloud.Record().Methods)
+}
