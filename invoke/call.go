@@ -81,6 +81,11 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			covered = book.Covered(fc, pass)
 		}
 		if !covered {
+			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
+				book.Left(pass)
+				c.refund()
+				return flood.Pass{}, err
+			}
 			c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
 			if c.m.life.Err() == nil { // the observer may end it too
 				return pass, nil

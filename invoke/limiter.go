@@ -227,7 +227,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	}
 	if until := l.book.AccountUntil(ownDC, reads(category)); !until.IsZero() {
 		return nil, &flood.WaitError{
-			Method: category.String(), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
+			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
 			Wait: until.Sub(l.clock.Now()), Until: until,
 		}
 	}

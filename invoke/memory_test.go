@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gotd/td/bin"
@@ -384,3 +385,53 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 		require.Empty(t, d.keys())
 	})
 }
+
+func TestCallsThatWaitAreNotSentOnceTheirKindIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(int, bin.Encoder) error { return tgerr.New(400, "PEER_FLOOD") }}
+		limiter, call := process(t, invoke.LimiterOptions{
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(10).Burst(1)},
+		}, s)
+		var all sync.WaitGroup
+		for chat := range int64(1000) {
+			all.Go(func() { assert.ErrorIs(t, call(t.Context(), to(chat+1)), flood.ErrRefused) })
+		}
+		all.Wait()
+		require.Equal(t, 20, s.count())
+		require.Equal(t, 0, limiter.Stats()[classify.Message].Waiters)
+	})
+}
+
+func TestLimitsAreChangedForAllProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		opts := invoke.LimiterOptions{Memory: d, Shared: alone{}}
+		one, _ := process(t, opts, &server{})
+		two, _ := process(t, opts, &server{})
+		require.NoError(t, one.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(3)}))
+		require.NoError(t, one.UpdateGates(map[string]ratelimit.Change{
+			invoke.GroupGate: ratelimit.To(ratelimit.Window{Limit: 7, Period: time.Minute}),
+		}))
+		synctest.Wait()
+		require.Equal(t, ratelimit.Limit{Rate: 3, Burst: 30}, two.Stats()[classify.Message].Limit)
+
+		late, _ := process(t, opts, &server{})
+		require.Equal(t, ratelimit.Limit{Rate: 3, Burst: 30}, late.Stats()[classify.Message].Limit)
+		require.NoError(t, late.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Rate(1)}))
+		synctest.Wait()
+		for _, l := range []*invoke.Limiter{one, two, late} {
+			require.Equal(t, 3.0, l.Stats()[classify.Message].Limit.Rate)
+			require.Equal(t, 1.0, l.Stats()[classify.Media].Limit.Rate)
+		}
+		require.Error(t, two.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Rate(-1)}))
+	})
+}
+
+// alone shares gates with nobody.
+type alone struct{}
+
+func (alone) Take(_ context.Context, charges []ratelimit.Charge) (bool, []ratelimit.Found, error) {
+	return true, make([]ratelimit.Found, len(charges)), nil
+}
+
+func (alone) GiveBack(context.Context, []ratelimit.Charge) error { return nil }
