@@ -37,7 +37,8 @@ const maxTime = 1 << 61
 
 // Decide says whether there is room for a request at a time and what the state is
 // then. The new state may use the memory of the old one, which must not be used any
-// longer, as with append. It is s itself, unchanged, unless the request was recorded.
+// longer, as with append. Unless the request was recorded, s is unchanged, and what is
+// returned as the new state is s or, if that has expired, an empty one.
 //
 // The request has to be one that [Request.Validate] accepts. The time should never be
 // one before that of an earlier decision; if it is, what was charged later counts all
