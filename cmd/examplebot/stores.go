@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
@@ -24,6 +25,10 @@ type keep struct {
 	// close closes the store, after everything that uses it.
 	close func() error
 }
+
+// awardTimeout is how long an award may take to be written down: a disk that is busy takes
+// longer than most stores.
+const awardTimeout = 2 * time.Second
 
 // open opens the store that the configuration names.
 func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
@@ -51,7 +56,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		k.limits.Memory, counts, k.close = file, file, file.Close
 	}
 	var err error
-	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy}); err != nil {
+	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
 		return keep{}, errors.Join(err, k.close())
 	}
 	return k, nil
