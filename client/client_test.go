@@ -31,7 +31,7 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
 
 // serverKey is made once: it is the slow part of starting a data centre.
 var serverKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
