@@ -22,6 +22,7 @@ func (c *Client) choked(dc int, raw telegram.CloseInvoker, err error) (telegram.
 	if err != nil {
 		return nil, err
 	}
+	c.learnDC()
 	return pool{CloseInvoker: raw, choked: c.choke.HandleDC(dc, raw)}, nil
 }
 

@@ -47,7 +47,7 @@ func (w *world) create() error {
 	if err != nil {
 		return err
 	}
-	w.now, w.session = neo.NewTime(time.Unix(1_700_000_000, 0)), &session.StorageMemory{}
+	w.now, w.session = neo.NewTime(time.Now()), &session.StorageMemory{}
 	if w.Cloud, err = localdc.New(localdc.Options{Key: key, Clock: w.now, CDN: cdnDC}); err != nil {
 		return err
 	}
