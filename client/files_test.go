@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,4 +170,25 @@ func TestDownloadThatCannotStartInTimeEndsAtOnce(t *testing.T) {
 		require.Equal(t, 1000*time.Second, refused.Wait.Round(time.Second))
 		require.Equal(t, 1, w.calls(getFile))
 	})
+}
+
+// file is a file in memory that can be written to in any order.
+type file struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (f *file) WriteAt(p []byte, offset int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if missing := int(offset) + len(p) - len(f.data); missing > 0 {
+		f.data = append(f.data, make([]byte, missing)...)
+	}
+	return copy(f.data[offset:], p), nil
+}
+
+func (f *file) content() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.data
 }

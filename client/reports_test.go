@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/gotd/td/bin"
+	"github.com/gotd/td/telegram/uploader"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
@@ -301,6 +304,149 @@ func TestReport08AWindowIsNotABucket(t *testing.T) {
 		}
 		require.NoError(t, ended(t, done))
 		require.Empty(t, w.Record().Floods(), "the data centre counts 20 in any minute")
+	})
+}
+
+func TestReport09AThresholdHoldsOnEveryPath(t *testing.T) {
+	inWorld(t, withCDN(settings{}), func(ctx context.Context, w *world, c *client.Client) {
+		chat := w.AddUser("report 9")
+		ways := append(transfers(ctx, t, w, c), transfer{name: "message", method: sendMessage, dc: 2, run: func(ctx context.Context) error {
+			return send(c, ctx, chat.InputPeer(), "x")
+		}})
+		for _, way := range ways {
+			w.calm(t)
+			run := func(threshold flood.Threshold) <-chan error {
+				return call(func() error { return way.run(invoke.WithThreshold(ctx, threshold)) })
+			}
+			require.NoError(t, ended(t, run(flood.Default)), way.name)
+			// 8 s would be sat out by default, and 12 s would not.
+			require.NoError(t, w.Flood(localdc.Scope{Method: way.method, DC: way.dc}, 8*time.Second))
+			require.Equal(t, flood.OverThreshold, asWait(t, ended(t, run(flood.Never))).Reason, way.name)
+			require.Equal(t, flood.KnownFlood, asWait(t, ended(t, run(flood.UpTo(7*time.Second)))).Reason, way.name)
+			w.now.Travel(8 * time.Second)
+
+			require.NoError(t, w.Flood(localdc.Scope{Method: way.method, DC: way.dc}, 12*time.Second))
+			met, known := run(flood.UpTo(12*time.Second)), (<-chan error)(nil)
+			eventually(t, func() bool { return len(c.Floods()) == 1 && c.Floods()[0].Waiting > 0 }, way.name)
+			waiting := c.Floods()[0].Waiting
+			known = run(flood.Always)
+			eventually(t, func() bool { return c.Floods()[0].Waiting > waiting }, way.name)
+			w.now.Travel(12 * time.Second)
+			require.NoError(t, ended(t, met), way.name)
+			require.NoError(t, ended(t, known), way.name)
+		}
+	})
+}
+
+func TestReport10FloodedPartsFillNoLog(t *testing.T) {
+	const parts = 25
+	for _, kind := range []struct {
+		message string
+		quiet   time.Duration // for as long as one line is enough
+	}{
+		{"FLOOD_WAIT_2", time.Minute},
+		{"FLOOD_PREMIUM_WAIT_2", time.Hour},
+	} {
+		var seen events
+		core, logged := observer.New(zap.InfoLevel)
+		s := settings{client: client.Options{Observer: &seen, Logger: zap.New(core)}}
+		inWorld(t, s, func(ctx context.Context, w *world, c *client.Client) {
+			upload := func() {
+				t.Helper()
+				require.NoError(t, w.FailNext(savePart, 420, kind.message, parts))
+				release, err := w.Hold(savePart)
+				require.NoError(t, err)
+				w.ResetRecord()
+				done := stream(ctx, c, parts)
+				eventually(t, func() bool { return w.calls(savePart) == parts }, "all parts are on the wire")
+				release()
+				waitsForFlood(t, c, parts)
+				w.now.Travel(2 * time.Second)
+				require.NoError(t, ended(t, done))
+			}
+			upload()
+			require.Equal(t, 1, logged.Len())
+			w.now.Travel(kind.quiet - 5*time.Second)
+			upload()
+			require.Equal(t, 1, logged.Len(), "the same once more, before %v are over", kind.quiet)
+			w.now.Travel(5 * time.Second)
+			upload()
+			require.Equal(t, 2, logged.Len())
+			require.EqualValues(t, 2*parts-1, logged.All()[1].ContextMap()["not_logged_before"])
+			require.Len(t, seen.of(invoke.Flooded, savePart), 3*parts, "whoever counts is told of each")
+		})
+	}
+}
+
+func TestReport11FileArrivesWholeThroughPremiumWaits(t *testing.T) {
+	inWorld(t, withCDN(settings{}), func(ctx context.Context, w *world, c *client.Client) {
+		user := w.AddUser("report 11")
+		pool, err := c.Pool(4)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, pool.Close()) }()
+		data := content(t, 40<<10+123)
+		location := fileFrom(t, user, data, 2)
+
+		// One part is refused more often than a call is tried again after floods.
+		again := func(method string) {
+			t.Helper()
+			require.NoError(t, w.FailNext(method, 420, "FLOOD_PREMIUM_WAIT_1", 2*invoke.DefaultMaxRetries))
+			require.NoError(t, w.SetLimits(localdc.Limits{Parts: localdc.Rate{PerSecond: 1, Burst: 3}, Lengthen: -1}))
+		}
+		whole := func(what string, f func() error) {
+			t.Helper()
+			w.ResetRecord()
+			done := call(f)
+			w.spend(t, time.Second/4, func() bool { return len(done) == 1 })
+			require.NoError(t, <-done, what)
+			require.Greater(t, len(w.Record().Floods()), 2*invoke.DefaultMaxRetries, what)
+			w.calm(t)
+		}
+		upload := func(what, method string, u *uploader.Uploader, from func(*uploader.Uploader) (tg.InputFileClass, error)) {
+			t.Helper()
+			again(method)
+			var file tg.InputFileClass
+			whole(what, func() (err error) {
+				file, err = from(u.WithPartSize(4 << 10))
+				return err
+			})
+			_, err := c.API().MessagesSendMedia(ctx, &tg.MessagesSendMediaRequest{
+				Peer: user.InputPeer(), RandomID: rand.Int64(), Media: &tg.InputMediaUploadedDocument{File: file},
+			})
+			require.NoError(t, err, what)
+			messages := user.Messages()
+			sent := messages[len(messages)-1].Media.(*tg.MessageMediaDocument).Document.(*tg.Document)
+			var back bytes.Buffer
+			_, err = c.Downloader().WithAllowCDN(false).Download(c.API(), sent.AsInputDocumentFileLocation("")).Stream(ctx, &back)
+			require.NoError(t, err, what)
+			require.True(t, bytes.Equal(data, back.Bytes()), "%s: byte for byte", what)
+		}
+		upload("upload", saveSmall, c.Uploader(), func(u *uploader.Uploader) (tg.InputFileClass, error) {
+			return u.FromBytes(ctx, "f", data)
+		})
+		upload("upload side by side over a pool", savePart, uploader.NewUploader(tg.NewClient(pool)).WithThreads(4),
+			func(u *uploader.Uploader) (tg.InputFileClass, error) {
+				return u.FromReader(ctx, "f", bytes.NewReader(data))
+			})
+
+		for _, way := range []struct {
+			name, method string
+			via          tg.Invoker
+			cdn          bool
+		}{
+			{"download", getFile, c, false},
+			{"download over a pool", getFile, pool, false},
+			{"download from a CDN", getCDNFile, c, true},
+		} {
+			again(way.method)
+			var back file
+			whole(way.name, func() error {
+				_, err := c.Downloader().WithAllowCDN(way.cdn).WithPartSize(4<<10).
+					Download(c.FileSource(way.via), location).WithThreads(4).Parallel(ctx, &back)
+				return err
+			})
+			require.True(t, bytes.Equal(data, back.content()), "%s: byte for byte", way.name)
+		}
 	})
 }
 
