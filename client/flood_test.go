@@ -22,9 +22,7 @@ import (
 func everywhere(t *testing.T, f func(ctx context.Context, w *world, c *client.Client, ways []*tg.Client)) {
 	t.Helper()
 	inWorld(t, noChats(nil), func(ctx context.Context, w *world, c *client.Client) {
-		opts := client.Options{Limiter: c.Limiter()}
-		opts.Telegram.SessionStorage = w.session.Clone()
-		second := newClient(t, w.Cloud, opts)
+		second := w.client(t, client.Options{Limiter: c.Limiter()})
 		running, stop := context.WithCancel(ctx)
 		require.NoError(t, second.Run(running, func(ctx context.Context) error {
 			defer stop() // also where f gives up

@@ -308,32 +308,17 @@ func TestReport08AWindowIsNotABucket(t *testing.T) {
 }
 
 func TestReport09AThresholdHoldsOnEveryPath(t *testing.T) {
-	inWorld(t, withCDN(settings{}), func(ctx context.Context, w *world, c *client.Client) {
+	inWorld(t, noChats(nil), func(ctx context.Context, w *world, c *client.Client) {
 		chat := w.AddUser("report 9")
-		ways := append(transfers(ctx, t, w, c), transfer{name: "message", method: sendMessage, dc: 2, run: func(ctx context.Context) error {
-			return send(c, ctx, chat.InputPeer(), "x")
-		}})
+		pool := opened(t)(c.Pool(1))
+		ways := ownTransfers(t, w, c) // those to other data centres are in TestTransfersUnderFloods
+		for _, via := range []tg.Invoker{c.API().Invoker(), c, pool} {
+			ways = append(ways, transfer{fmt.Sprintf("message by %T", via), sendMessage, 2, 2, func(ctx context.Context) error {
+				return say(ctx, tg.NewClient(via), c, chat)
+			}})
+		}
 		for _, way := range ways {
-			w.calm(t)
-			run := func(threshold flood.Threshold) <-chan error {
-				return call(func() error { return way.run(invoke.WithThreshold(ctx, threshold)) })
-			}
-			require.NoError(t, ended(t, run(flood.Default)), way.name)
-			// 8 s would be sat out by default, and 12 s would not.
-			require.NoError(t, w.Flood(localdc.Scope{Method: way.method, DC: way.dc}, 8*time.Second))
-			require.Equal(t, flood.OverThreshold, asWait(t, ended(t, run(flood.Never))).Reason, way.name)
-			require.Equal(t, flood.KnownFlood, asWait(t, ended(t, run(flood.UpTo(7*time.Second)))).Reason, way.name)
-			w.now.Travel(8 * time.Second)
-
-			require.NoError(t, w.Flood(localdc.Scope{Method: way.method, DC: way.dc}, 12*time.Second))
-			met, known := run(flood.UpTo(12*time.Second)), (<-chan error)(nil)
-			eventually(t, func() bool { return len(c.Floods()) == 1 && c.Floods()[0].Waiting > 0 }, way.name)
-			waiting := c.Floods()[0].Waiting
-			known = run(flood.Always)
-			eventually(t, func() bool { return c.Floods()[0].Waiting > waiting }, way.name)
-			w.now.Travel(12 * time.Second)
-			require.NoError(t, ended(t, met), way.name)
-			require.NoError(t, ended(t, known), way.name)
+			t.Run(way.name, func(t *testing.T) { thresholdHolds(ctx, t, w, c, way) })
 		}
 	})
 }
@@ -379,73 +364,50 @@ func TestReport10FloodedPartsFillNoLog(t *testing.T) {
 }
 
 func TestReport11FileArrivesWholeThroughPremiumWaits(t *testing.T) {
-	inWorld(t, withCDN(settings{}), func(ctx context.Context, w *world, c *client.Client) {
+	var seen events
+	inWorld(t, settings{client: client.Options{Observer: &seen}}, func(ctx context.Context, w *world, c *client.Client) {
 		user := w.AddUser("report 11")
-		pool, err := c.Pool(4)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, pool.Close()) }()
-		data := content(t, 40<<10+123)
-		location := fileFrom(t, user, data, 2)
-
-		// One part is refused more often than a call is tried again after floods.
-		again := func(method string) {
+		pool := opened(t)(c.Pool(4))
+		data := content(t, 60<<10+123)
+		through := func(f func() error) {
 			t.Helper()
-			require.NoError(t, w.FailNext(method, 420, "FLOOD_PREMIUM_WAIT_1", 2*invoke.DefaultMaxRetries))
-			require.NoError(t, w.SetLimits(localdc.Limits{Parts: localdc.Rate{PerSecond: 1, Burst: 3}, Lengthen: -1}))
-		}
-		whole := func(what string, f func() error) {
-			t.Helper()
+			require.NoError(t, w.SetLimits(localdc.Limits{Parts: localdc.Rate{PerSecond: 1, Burst: 2}, Lengthen: -1}))
 			w.ResetRecord()
 			done := call(f)
-			w.spend(t, time.Second/4, func() bool { return len(done) == 1 })
-			require.NoError(t, <-done, what)
-			require.Greater(t, len(w.Record().Floods()), 2*invoke.DefaultMaxRetries, what)
+			w.sitOut(t, c, func() bool { return len(done) == 1 })
+			require.NoError(t, <-done)
+			require.Greater(t, len(w.Record().Floods()), invoke.DefaultMaxRetries)
 			w.calm(t)
 		}
-		upload := func(what, method string, u *uploader.Uploader, from func(*uploader.Uploader) (tg.InputFileClass, error)) {
-			t.Helper()
-			again(method)
-			var file tg.InputFileClass
-			whole(what, func() (err error) {
-				file, err = from(u.WithPartSize(4 << 10))
+		for _, up := range []struct {
+			method   string
+			uploader *uploader.Uploader
+			size     int64 // -1: not known, which makes it a large one
+		}{
+			{saveSmall, c.Uploader(), int64(len(data))},
+			{savePart, uploader.NewUploader(tg.NewClient(pool)).WithThreads(4), -1},
+		} {
+			var uploaded tg.InputFileClass
+			through(func() (err error) {
+				uploaded, err = up.uploader.WithPartSize(4<<10).Upload(ctx, uploader.NewUpload("f", bytes.NewReader(data), up.size))
 				return err
 			})
 			_, err := c.API().MessagesSendMedia(ctx, &tg.MessagesSendMediaRequest{
-				Peer: user.InputPeer(), RandomID: rand.Int64(), Media: &tg.InputMediaUploadedDocument{File: file},
+				Peer: user.InputPeer(), RandomID: rand.Int64(), Media: &tg.InputMediaUploadedDocument{File: uploaded},
 			})
-			require.NoError(t, err, what)
+			require.NoError(t, err)
 			messages := user.Messages()
-			sent := messages[len(messages)-1].Media.(*tg.MessageMediaDocument).Document.(*tg.Document)
-			var back bytes.Buffer
-			_, err = c.Downloader().WithAllowCDN(false).Download(c.API(), sent.AsInputDocumentFileLocation("")).Stream(ctx, &back)
-			require.NoError(t, err, what)
-			require.True(t, bytes.Equal(data, back.Bytes()), "%s: byte for byte", what)
-		}
-		upload("upload", saveSmall, c.Uploader(), func(u *uploader.Uploader) (tg.InputFileClass, error) {
-			return u.FromBytes(ctx, "f", data)
-		})
-		upload("upload side by side over a pool", savePart, uploader.NewUploader(tg.NewClient(pool)).WithThreads(4),
-			func(u *uploader.Uploader) (tg.InputFileClass, error) {
-				return u.FromReader(ctx, "f", bytes.NewReader(data))
-			})
+			location := locationOf(messages[len(messages)-1])
+			require.NoError(t, download{c, c, location, data, false, false}.run(ctx), "what was uploaded is what there is now")
 
-		for _, way := range []struct {
-			name, method string
-			via          tg.Invoker
-			cdn          bool
-		}{
-			{"download", getFile, c, false},
-			{"download over a pool", getFile, pool, false},
-			{"download from a CDN", getCDNFile, c, true},
-		} {
-			again(way.method)
+			through(func() error { return download{c, pool, location, data, false, false}.run(ctx) })
 			var back file
-			whole(way.name, func() error {
-				_, err := c.Downloader().WithAllowCDN(way.cdn).WithPartSize(4<<10).
-					Download(c.FileSource(way.via), location).WithThreads(4).Parallel(ctx, &back)
+			through(func() error {
+				_, err := c.Downloader().WithPartSize(4<<10).Download(c.FileSource(pool), location).WithThreads(4).Parallel(ctx, &back)
 				return err
 			})
-			require.True(t, bytes.Equal(data, back.content()), "%s: byte for byte", way.name)
+			require.True(t, bytes.Equal(data, back.content()), "byte for byte")
+			require.GreaterOrEqual(t, len(seen.of(invoke.Sent, up.method)), 16, "each part passes the choke point")
 		}
 	})
 }
