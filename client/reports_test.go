@@ -39,8 +39,7 @@ func noChats(limits map[classify.Category]ratelimit.Change) settings {
 }
 
 func TestReport01AWaitIsServedOnceAndNeverAgain(t *testing.T) {
-	var seen events
-	inWorld(t, settings{client: client.Options{Observer: &seen}}, func(ctx context.Context, w *world, c *client.Client) {
+	inWorld(t, settings{}, func(ctx context.Context, w *world, c *client.Client) {
 		chat := w.AddUser("report 1")
 		require.NoError(t, w.Flood(localdc.Scope{Chat: chat.MarkedID()}, 3*time.Second))
 		say := func() error { return send(c, ctx, chat.InputPeer(), "x") }
@@ -58,7 +57,7 @@ func TestReport01AWaitIsServedOnceAndNeverAgain(t *testing.T) {
 		require.Equal(t, time.Hour, asWait(t, say()).Wait)
 		w.now.Travel(24 * time.Hour)
 		require.NoError(t, ended(t, call(say)))
-		require.Len(t, seen.of(invoke.Queued, sendMessage), 1)
+		require.Len(t, w.seen.of(invoke.Queued, sendMessage), 1)
 		require.Empty(t, w.Record().Inside(0))
 	})
 }
@@ -214,7 +213,7 @@ const savePart = "upload.saveBigFilePart"
 // stream uploads n parts side by side, as a file whose size is not known.
 func stream(ctx context.Context, c *client.Client, n int) <-chan error {
 	return call(func() error {
-		_, err := c.Uploader().WithThreads(n).WithPartSize(1024).FromReader(ctx, "f", &zeros{left: n*1024 - 1})
+		_, err := c.Uploader().WithThreads(n).WithPartSize(1024).FromReader(ctx, "f", &zeros{left: n * 1024})
 		return err
 	})
 }
@@ -248,9 +247,8 @@ func TestReport05OfManyFloodedPartsOneGoesFirst(t *testing.T) {
 
 func TestReport07ALongWaitIsSaidBeforeItIsServed(t *testing.T) {
 	const day = 74089 * time.Second
-	var seen events
 	core, logged := observer.New(zap.InfoLevel)
-	s := settings{client: client.Options{Observer: &seen, Logger: zap.New(core)}}
+	s := settings{client: client.Options{Logger: zap.New(core)}}
 	inWorld(t, s, func(ctx context.Context, w *world, c *client.Client) {
 		chat, other := w.AddUser("report 7"), w.AddUser("other")
 		require.NoError(t, w.FailNext(sendMessage, 420, "FLOOD_WAIT_74089", 2))
@@ -270,7 +268,7 @@ func TestReport07ALongWaitIsSaidBeforeItIsServed(t *testing.T) {
 		lines := logged.FilterMessage("Flood, waiting").All()
 		require.Len(t, lines, 1)
 		require.Equal(t, day, lines[0].ContextMap()["wait"])
-		queued := seen.of(invoke.Queued, sendMessage)
+		queued := w.seen.of(invoke.Queued, sendMessage)
 		require.Len(t, queued, 1)
 		require.Equal(t, day, queued[0].Wait)
 		require.Empty(t, done)
@@ -332,9 +330,8 @@ func TestReport10FloodedPartsFillNoLog(t *testing.T) {
 		{"FLOOD_WAIT_2", time.Minute},
 		{"FLOOD_PREMIUM_WAIT_2", time.Hour},
 	} {
-		var seen events
 		core, logged := observer.New(zap.InfoLevel)
-		s := settings{client: client.Options{Observer: &seen, Logger: zap.New(core)}}
+		s := settings{client: client.Options{Logger: zap.New(core)}}
 		inWorld(t, s, func(ctx context.Context, w *world, c *client.Client) {
 			upload := func() {
 				t.Helper()
@@ -358,17 +355,16 @@ func TestReport10FloodedPartsFillNoLog(t *testing.T) {
 			upload()
 			require.Equal(t, 2, logged.Len())
 			require.EqualValues(t, 2*parts-1, logged.All()[1].ContextMap()["not_logged_before"])
-			require.Len(t, seen.of(invoke.Flooded, savePart), 3*parts, "whoever counts is told of each")
+			require.Len(t, w.seen.of(invoke.Flooded, savePart), 3*parts, "whoever counts is told of each")
 		})
 	}
 }
 
 func TestReport11FileArrivesWholeThroughPremiumWaits(t *testing.T) {
-	var seen events
-	inWorld(t, settings{client: client.Options{Observer: &seen}}, func(ctx context.Context, w *world, c *client.Client) {
+	inWorld(t, settings{}, func(ctx context.Context, w *world, c *client.Client) {
 		user := w.AddUser("report 11")
 		pool := opened(t)(c.Pool(4))
-		data := content(t, 60<<10+123)
+		data := content(t, 60<<10)
 		through := func(f func() error) {
 			t.Helper()
 			require.NoError(t, w.SetLimits(localdc.Limits{Parts: localdc.Rate{PerSecond: 1, Burst: 2}, Lengthen: -1}))
@@ -407,14 +403,13 @@ func TestReport11FileArrivesWholeThroughPremiumWaits(t *testing.T) {
 				return err
 			})
 			require.True(t, bytes.Equal(data, back.content()), "byte for byte")
-			require.GreaterOrEqual(t, len(seen.of(invoke.Sent, up.method)), 16, "each part passes the choke point")
+			require.GreaterOrEqual(t, len(w.seen.of(invoke.Sent, up.method)), 16, "each part passes the choke point")
 		}
 	})
 }
 
 func TestReport12ErrorAndEventNameTheCall(t *testing.T) {
-	var seen events
-	inWorld(t, settings{client: client.Options{Observer: &seen}}, func(ctx context.Context, w *world, c *client.Client) {
+	inWorld(t, settings{}, func(ctx context.Context, w *world, c *client.Client) {
 		group := w.AddGroup("report 12")
 		require.NoError(t, w.FailNext(sendMessage, 420, "FLOOD_WAIT_2", 1))
 		require.NoError(t, w.FailNext(sendMessage, 420, "FLOOD_WAIT_3600", 1))
@@ -432,9 +427,9 @@ func TestReport12ErrorAndEventNameTheCall(t *testing.T) {
 		for _, word := range []string{sendMessage, fmt.Sprint(group.MarkedID()), "DC 2", "sent 2×", "longer than the threshold"} {
 			require.ErrorContains(t, err, word)
 		}
-		floods := seen.of(invoke.Flooded, sendMessage)
+		floods := w.seen.of(invoke.Flooded, sendMessage)
 		require.Len(t, floods, 2)
-		for i, e := range append(floods, seen.of(invoke.GivenUp, sendMessage)...) {
+		for i, e := range append(floods, w.seen.of(invoke.GivenUp, sendMessage)...) {
 			require.Equal(t, classify.Peer(group.MarkedID()), e.Chat)
 			require.Equal(t, 2, e.DC)
 			if e.Kind == invoke.Flooded {

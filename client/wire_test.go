@@ -28,6 +28,7 @@ type world struct {
 	*localdc.Cloud
 	now     *neo.Time
 	session *session.StorageMemory
+	seen    *events // by the client of the test
 	once    sync.Once
 	err     error
 }
@@ -103,6 +104,8 @@ func inWorld(t *testing.T, s settings, f func(ctx context.Context, w *world, c *
 	var err error
 	s.client.Limiter, err = invoke.NewLimiter(s.limits)
 	require.NoError(t, err)
+	w.seen = &events{}
+	s.client.Observer = w.seen
 	c := w.client(t, s.client)
 
 	// A context with a deadline would be compared with waits of virtual time.
@@ -192,7 +195,7 @@ func (w *world) spend(t *testing.T, step time.Duration, cond func() bool) {
 	}, "in steps of %v", step)
 }
 
-// sitOut lets time pass while a call waits for a flood to end, until cond holds. What takes
+// sitOut lets time pass while calls wait for a flood to end, until cond holds. What takes
 // its time on the wire takes none here.
 func (w *world) sitOut(t *testing.T, c *client.Client, cond func() bool) {
 	t.Helper()
@@ -201,7 +204,7 @@ func (w *world) sitOut(t *testing.T, c *client.Client, cond func() bool) {
 			return true
 		}
 		for _, record := range c.Floods() {
-			if record.Waiting > 0 && record.Until.After(w.now.Now()) {
+			if record.Waiting > 0 && record.Until.After(w.now.Now()) && w.seen.onTheWire() == 0 {
 				w.now.Set(record.Until)
 			}
 		}
@@ -257,4 +260,23 @@ func (z *zeros) Read(p []byte) (int, error) {
 	clear(p[:n])
 	z.left -= n
 	return n, nil
+}
+
+// onTheWire is how many calls are sent and not dealt with yet.
+func (e *events) onTheWire() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range e.all {
+		switch event.Kind {
+		case invoke.Admitted:
+			n++
+		case invoke.Sent:
+			if notice, _ := flood.FromError(event.Err); !notice.Waitable() {
+				n--
+			}
+		case invoke.Flooded:
+			n--
+		}
+	}
+	return n
 }
