@@ -59,11 +59,12 @@ func locationOf(m tg.Message) tg.InputFileLocationClass {
 
 // transfer is one way for a file to go.
 type transfer struct {
-	name   string
-	method string // of the calls that are flooded
-	dc     int    // where they go
-	known  int    // where the client knows them to go
-	run    func(ctx context.Context) error
+	name    string
+	method  string // of the calls that are flooded
+	dc      int    // where they go
+	known   int    // where the client knows them to go
+	threads int    // how many of them there can be at once
+	run     func(ctx context.Context) error
 }
 
 // upload is one to an invoker.
@@ -82,14 +83,14 @@ func ownTransfers(t *testing.T, w *world, c *client.Client) []transfer {
 	data := content(t, 20<<10)
 	home := fileFrom(t, w.AddUser("sender"), data, 2)
 	return []transfer{
-		{"upload", saveSmall, 2, 2, upload(c, data)},
-		{"upload side by side over a pool", savePart, 2, 2, func(ctx context.Context) error {
+		{"upload", saveSmall, 2, 2, 1, upload(c, data)},
+		{"upload side by side over a pool", savePart, 2, 2, 3, func(ctx context.Context) error {
 			_, err := uploader.NewUploader(tg.NewClient(pool)).WithPartSize(4<<10).WithThreads(3).
 				FromReader(ctx, "f", bytes.NewReader(data)) // its size is not known, which makes it a large one
 			return err
 		}},
-		{"download", getFile, 2, 2, download{c, c, home, data, false, false}.run},
-		{"download, verified", getHashes, 2, 2, download{c, c, home, data, false, true}.run},
+		{"download", getFile, 2, 2, 1, download{c, c, home, data, false, false}.run},
+		{"download, verified", getHashes, 2, 2, 1, download{c, c, home, data, false, true}.run},
 	}
 }
 
@@ -101,16 +102,21 @@ func farTransfers(ctx context.Context, t *testing.T, w *world, c *client.Client)
 	user := w.AddUser("sender")
 	home, far := fileFrom(t, user, data, 2), fileFrom(t, user, data, 4)
 	return []transfer{
-		{"upload to another data centre", saveSmall, 4, 4, upload(other, data)},
-		{"upload to servers for files only", saveSmall, 4, 4, upload(media, data)},
-		{"download that gotd moves to another data centre", getFile, 4, 2, download{c, c, far, data, false, false}.run},
-		{"download over a pool", getFile, 4, 4, download{c, other, far, data, false, false}.run},
-		{"download from a CDN", getCDNFile, cdnDC, cdnDC, func(ctx context.Context) error {
+		{"upload to another data centre", saveSmall, 4, 4, 1, upload(other, data)},
+		{"upload to servers for files only", saveSmall, 4, 4, 1, upload(media, data)},
+		{"download that gotd moves to another data centre", getFile, 4, 2, 1, download{c, c, far, data, false, false}.run},
+		{"download over a pool", getFile, 4, 4, 1, download{c, other, far, data, false, false}.run},
+		{"download side by side over a pool", getFile, 4, 4, 3, func(ctx context.Context) error {
+			var out file
+			_, err := c.Downloader().WithPartSize(4<<10).Download(c.FileSource(other), far).WithThreads(3).Parallel(ctx, &out)
+			return same(err, data, out.content())
+		}},
+		{"download from a CDN", getCDNFile, cdnDC, cdnDC, 1, func(ctx context.Context) error {
 			var out bytes.Buffer
 			_, err := c.Download(home).Stream(ctx, &out)
 			return same(err, data, out.Bytes())
 		}},
-		{"download from a CDN by way of a pool", getCDNFile, cdnDC, cdnDC, download{c, other, far, data, true, false}.run},
+		{"download from a CDN by way of a pool", getCDNFile, cdnDC, cdnDC, 1, download{c, other, far, data, true, false}.run},
 	}
 }
 
@@ -174,12 +180,9 @@ func endsAtOnce(ctx context.Context, t *testing.T, w *world, way transfer) {
 	require.Equal(t, way.method, wait.Method)
 	require.Equal(t, way.known, wait.DC)
 	require.Equal(t, time.Hour, wait.Wait)
-	threads := 1
-	if way.method == savePart {
-		threads = 3 // all of them may be on the wire before the first answer
-	}
+	// All threads may be on the wire before the first answer.
 	met := w.Record().Methods[way.method].Floods
-	require.True(t, met >= 1 && met <= threads, "met by %d", met)
+	require.True(t, met >= 1 && met <= way.threads, "met by %d", met)
 
 	wait = asWait(t, ended(t, call(func() error { return way.run(ctx) })))
 	require.Equal(t, flood.KnownFlood, wait.Reason)

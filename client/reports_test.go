@@ -311,7 +311,7 @@ func TestReport09AThresholdHoldsOnEveryPath(t *testing.T) {
 		pool := opened(t)(c.Pool(1))
 		ways := ownTransfers(t, w, c) // those to other data centres are in TestTransfersUnderFloods
 		for _, via := range []tg.Invoker{c.API().Invoker(), c, pool} {
-			ways = append(ways, transfer{fmt.Sprintf("message by %T", via), sendMessage, 2, 2, func(ctx context.Context) error {
+			ways = append(ways, transfer{fmt.Sprintf("message by %T", via), sendMessage, 2, 2, 1, func(ctx context.Context) error {
 				return say(ctx, tg.NewClient(via), c, chat)
 			}})
 		}
