@@ -292,13 +292,14 @@ func TestReport08AWindowIsNotABucket(t *testing.T) {
 		})
 		for sent := 20; sent <= 40; sent += 20 {
 			eventually(t, waits, "20 are through, and one waits")
-			// A bucket of 20 would have let through one more every 3 s.
-			for range 59 {
-				w.now.Travel(time.Second)
-			}
-			eventually(t, waits, "it waits for the whole minute")
+			w.now.Travel(3 * time.Second) // a bucket of 20 a minute would let one through
+			roundTrip(ctx, t, c)
+			w.now.Travel(57*time.Second - 1)
+			roundTrip(ctx, t, c)
+			require.True(t, waits(), "it waits for the whole minute")
 			require.Equal(t, sent, w.calls(sendMessage))
-			w.spend(t, time.Second, func() bool { return w.calls(sendMessage) > sent })
+			w.now.Travel(1)
+			eventually(t, func() bool { return w.calls(sendMessage) > sent }, "and not longer")
 		}
 		require.NoError(t, ended(t, done))
 		require.Empty(t, w.Record().Floods(), "the data centre counts 20 in any minute")

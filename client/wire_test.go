@@ -183,6 +183,15 @@ func waitsForFlood(t *testing.T, c *client.Client, n int) flood.Record {
 // calls is how often a method was called since the record was reset.
 func (w *world) calls(method string) int { return w.Record().Methods[method].Calls }
 
+// roundTrip gives what woke up the time to reach the data centre.
+func roundTrip(ctx context.Context, t *testing.T, c *client.Client) {
+	t.Helper()
+	for range 5 {
+		_, err := c.Self(ctx)
+		require.NoError(t, err)
+	}
+}
+
 // spend lets time pass in steps until cond holds.
 func (w *world) spend(t *testing.T, step time.Duration, cond func() bool) {
 	t.Helper()
