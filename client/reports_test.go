@@ -161,6 +161,13 @@ func TestReport03EveryWaiterGetsAnErrorWhenTheClientStops(t *testing.T) {
 			return c.Limiter().Stats()[classify.Media].Waiters == 4 && c.Limiter().GateStats()[invoke.PrivateGate].Waiters == 1 &&
 				w.calls(sendMessage) == 4
 		}, "they wait for tokens of their category and of their chat")
+		eventually(t, func() bool {
+			through := 0
+			for _, done := range all {
+				through += len(done)
+			}
+			return through == 4
+		}, "the others are through")
 		release, err := w.Hold(sendMessage)
 		require.NoError(t, err)
 		t.Cleanup(release)
