@@ -54,13 +54,12 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 
 	t := opts.Telegram
 	// The innermost of the middlewares, and not in an array that is the caller's.
-	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], choke)
+	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], telegram.MiddlewareFunc(c.learningDC), choke)
 	if t.Logger == nil && opts.Logger != nil {
 		// Below warnings, gotd logs parts of the session.
 		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(zap.WarnLevel)))
 	}
 	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
-	t.OnConnectionState = c.learnDC(t.OnConnectionState)
 	c.telegram = telegram.NewClient(appID, appHash, t)
 	return c, nil
 }
@@ -79,16 +78,20 @@ func (c *Client) chargeTransfer(next telegram.AuthTransferHandler) telegram.Auth
 	}
 }
 
-// learnDC tells the limiter which data centre the account lives in, as soon as a
-// connection knows.
-func (c *Client) learnDC(next func(telegram.ConnectionState)) func(telegram.ConnectionState) {
-	return func(state telegram.ConnectionState) {
-		if state == telegram.ConnectionStateReady {
-			c.choke.Limiter().SetDC(c.telegram.Config().ThisDC)
-		}
-		if next != nil {
-			next(state)
-		}
+// learnDC tells the limiter which data centre the account lives in. It looks at each
+// call, for gotd says that a connection is ready before it has stored what it learned,
+// the number of the data centre included.
+func (c *Client) learnDC() {
+	if dc := c.telegram.Config().ThisDC; dc != 0 {
+		c.choke.Limiter().SetDC(dc)
+	}
+}
+
+// learningDC is a middleware that does so.
+func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
+	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
+		c.learnDC()
+		return next.Invoke(ctx, input, output)
 	}
 }
 

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -17,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/gotd/neo"
 	"github.com/gotd/td/session"
 	"github.com/gotd/td/telegram"
-	"github.com/gotd/td/telegram/uploader"
 	"github.com/gotd/td/tg"
 	"github.com/gotd/td/tgerr"
 
@@ -31,7 +30,7 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
 
 // serverKey is made once: it is the slow part of starting a data centre.
 var serverKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
@@ -84,26 +83,6 @@ func send(c *client.Client, ctx context.Context, to tg.InputPeerClass, text stri
 	return err
 }
 
-func TestBotOnARealConnection(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{Limits: localdc.Published()})
-	alice := cloud.AddUser("alice")
-	c := newClient(t, cloud, client.Options{})
-	asBot(t, c, func(ctx context.Context) error {
-		if err := send(c, ctx, alice.InputPeer(), "hello"); err != nil {
-			return err
-		}
-		message, err := alice.Await(ctx, func(m tg.Message) bool { return m.Message == "hello" })
-		if err != nil {
-			return err
-		}
-		assert.Equal(t, "hello", message.Message)
-		assert.InDelta(t, 29, c.Available()[classify.Message], 1)
-		assert.Less(t, c.Congestion(), 1.0)
-		return nil
-	})
-	require.ErrorIs(t, send(c, t.Context(), alice.InputPeer(), "late"), invoke.ErrClosed)
-}
-
 func TestLoginThatMovesToAnotherDataCentrePassesTheChokePoint(t *testing.T) {
 	cloud := newCloud(t, localdc.Options{})
 	c := newClient(t, cloud, client.Options{Telegram: telegram.Options{
@@ -121,99 +100,18 @@ func TestLoginThatMovesToAnotherDataCentrePassesTheChokePoint(t *testing.T) {
 	})
 }
 
-func TestFileCrossesDataCentresWholeThroughPools(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{Limits: localdc.Limits{Parts: localdc.Rate{PerSecond: 40, Burst: 10}}})
-	alice := cloud.AddUser("alice")
-	var mu sync.Mutex
-	methods := map[string]int{}
-	c := newClient(t, cloud, client.Options{Observer: invoke.ObserverFunc(func(e invoke.Event) {
-		if e.Kind == invoke.Sent {
-			mu.Lock()
-			methods[e.Method]++
-			mu.Unlock()
-		}
-	})})
-	data := make([]byte, 3<<20+123)
-	_, err := rand.Read(data)
-	require.NoError(t, err)
-	received, err := alice.SendFile("file.bin", data, 4)
-	require.NoError(t, err)
-
-	asBot(t, c, func(ctx context.Context) error {
-		pool, err := c.Pool(3)
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		file, err := uploader.NewUploader(tg.NewClient(pool)).WithPartSize(64<<10).WithThreads(3).FromBytes(ctx, "file.bin", data)
-		if err != nil {
-			return fmt.Errorf("upload: %w", err)
-		}
-		if _, err := c.API().MessagesSendMedia(ctx, &tg.MessagesSendMediaRequest{
-			Peer: alice.InputPeer(), RandomID: 1, Media: &tg.InputMediaUploadedDocument{File: file},
-		}); err != nil {
-			return err
-		}
-
-		history, err := c.API().MessagesGetMessages(ctx, []tg.InputMessageClass{&tg.InputMessageID{ID: received}})
-		if err != nil {
-			return err
-		}
-		messages := history.(*tg.MessagesMessages).Messages
-		document := messages[0].(*tg.Message).Media.(*tg.MessageMediaDocument).Document.(*tg.Document)
-		var got bytes.Buffer
-		if _, err := c.Download(document.AsInputDocumentFileLocation("")).Stream(ctx, &got); err != nil {
-			return fmt.Errorf("download: %w", err)
-		}
-		assert.True(t, bytes.Equal(data, got.Bytes()), "the file that lies on DC 4 came back whole")
-		return nil
-	})
-	parts := 3<<20/(64<<10) + 1
-	require.GreaterOrEqual(t, methods["upload.saveFilePart"], parts, "parts through the pool pass the choke point")
-	require.NotEmpty(t, cloud.Record().Floods(), "the server made the parts wait")
-}
-
-func TestFloodInAPoolReturnsOnceAndAtOnce(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	c := newClient(t, cloud, client.Options{})
-	require.NoError(t, cloud.FailNext("upload.saveFilePart", 420, "FLOOD_WAIT_3600", 100))
-	asBot(t, c, func(ctx context.Context) error {
-		pool, err := c.DC(ctx, 4, 2)
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		_, err = uploader.NewUploader(tg.NewClient(pool)).WithThreads(1).FromBytes(ctx, "f", make([]byte, 100<<10))
-		var wait *flood.WaitError
-		if !assert.ErrorAs(t, err, &wait) {
-			return err
-		}
-		assert.Equal(t, 4, wait.DC)
-		assert.Equal(t, "upload.saveFilePart", wait.Method)
-		assert.Len(t, c.Floods(), 1)
-		return nil
-	})
-	require.Equal(t, 1, cloud.Record().Methods["upload.saveFilePart"].Calls)
-}
-
 func TestOverflowingWaitIsALongWait(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	alice := cloud.AddUser("alice")
-	c := newClient(t, cloud, client.Options{})
-	require.NoError(t, cloud.FailNext("messages.sendMessage", 420, "FLOOD_WAIT_99999999999999999999", 1))
-	asBot(t, c, func(ctx context.Context) error {
-		var wait *flood.WaitError
-		if assert.ErrorAs(t, send(c, ctx, alice.InputPeer(), "x"), &wait) {
-			assert.Equal(t, flood.MaxWait, wait.Wait.Round(time.Hour))
-		}
-		return nil
+	inWorld(t, settings{}, func(ctx context.Context, w *world, c *client.Client) {
+		require.NoError(t, w.FailNext(sendMessage, 420, "FLOOD_WAIT_99999999999999999999", 1))
+		wait := asWait(t, send(c, ctx, w.AddUser("alice").InputPeer(), "x"))
+		require.Equal(t, flood.MaxWait, wait.Wait)
 	})
 }
 
 func TestCancelledRunAnswersEveryWaiter(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	alice := cloud.AddUser("alice")
-	c := newClient(t, cloud, client.Options{
+	w := startWorld(t)
+	alice := w.AddUser("alice")
+	c := w.client(t, client.Options{
 		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)},
 		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
 	})
@@ -222,9 +120,6 @@ func TestCancelledRunAnswersEveryWaiter(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make(chan error, 1000)
 	err := c.Run(ctx, func(ctx context.Context) error {
-		if _, err := c.Auth().Bot(ctx, localdc.DemoBotToken); err != nil {
-			return err
-		}
 		if err := send(c, ctx, alice.InputPeer(), "the only one"); err != nil {
 			return err
 		}
@@ -249,14 +144,14 @@ func TestCancelledRunAnswersEveryWaiter(t *testing.T) {
 }
 
 func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	alice := cloud.AddUser("alice")
-	c := newClient(t, cloud, client.Options{
+	w := startWorld(t)
+	alice := w.AddUser("alice")
+	c := w.client(t, client.Options{
 		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(50).Burst(1)},
 		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
 	})
-	asBot(t, c, func(ctx context.Context) error {
-		release, err := cloud.Hold("messages.sendMessage")
+	require.NoError(t, c.Run(t.Context(), func(ctx context.Context) error {
+		release, err := w.Hold("messages.sendMessage")
 		if err != nil {
 			return err
 		}
@@ -266,9 +161,9 @@ func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
 			go func() { errs <- send(c, ctx, alice.InputPeer(), "x") }()
 		}
 		assert.Eventually(t, func() bool {
-			return cloud.Record().Methods["messages.sendMessage"].Calls > 0
+			return w.Record().Methods["messages.sendMessage"].Calls > 0
 		}, 30*time.Second, time.Millisecond)
-		cloud.Cut()
+		w.Cut()
 		release()
 		for range n {
 			// The call on the wire may have been carried out: sent again, its random_id is
@@ -279,43 +174,34 @@ func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
 		}
 		assert.Len(t, alice.Messages(), n)
 		return nil
-	})
+	}))
 }
 
 func TestTwoClientsShareOneLimiterAndOneCloses(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	alice := cloud.AddUser("alice")
-	shared, err := invoke.NewLimiter(invoke.LimiterOptions{})
-	require.NoError(t, err)
-	a := newClient(t, cloud, client.Options{Limiter: shared})
-	b := newClient(t, cloud, client.Options{Limiter: shared})
-	asBot(t, b, func(ctx context.Context) error {
-		asBot(t, a, func(ctx context.Context) error { return send(a, ctx, alice.InputPeer(), "from a") })
-		return send(b, ctx, alice.InputPeer(), "from b")
+	everywhere(t, func(ctx context.Context, w *world, c *client.Client, _ []*tg.Client) {
+		alice := w.AddUser("alice")
+		third := w.client(t, client.Options{Limiter: c.Limiter()})
+		require.NoError(t, third.Run(ctx, func(ctx context.Context) error {
+			return send(third, ctx, alice.InputPeer(), "from one that closes")
+		}))
+		require.ErrorIs(t, send(third, ctx, alice.InputPeer(), "late"), invoke.ErrClosed)
+		require.NoError(t, send(c, ctx, alice.InputPeer(), "from another"))
+		require.Len(t, alice.Messages(), 2)
 	})
-	require.Len(t, alice.Messages(), 2)
 }
 
 func TestPermitOnTheWire(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	alice := cloud.AddUser("alice")
-	c := newClient(t, cloud, client.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)},
-	})
-	asBot(t, c, func(ctx context.Context) error {
+	limits := map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)}
+	inWorld(t, noChats(limits), func(ctx context.Context, w *world, c *client.Client) {
+		alice := w.AddUser("alice")
 		permit, err := c.TryAcquire(classify.Message)
-		if err != nil {
-			return err
-		}
+		require.NoError(t, err)
 		defer permit.Return()
 		_, err = c.TryAcquire(classify.Message)
-		assert.ErrorIs(t, err, ratelimit.ErrRejected)
-		if err := send(c, invoke.WithPermit(ctx, permit), alice.InputPeer(), "prepaid"); err != nil {
-			return err
-		}
+		require.ErrorIs(t, err, ratelimit.ErrRejected)
+		require.NoError(t, send(c, invoke.WithPermit(ctx, permit), alice.InputPeer(), "prepaid"))
 		err = send(c, invoke.WithNoWait(ctx), alice.InputPeer(), "not paid")
-		assert.ErrorIs(t, err, ratelimit.ErrRejected)
-		return nil
+		require.ErrorIs(t, err, ratelimit.ErrRejected)
 	})
 }
 
@@ -361,39 +247,54 @@ func TestSessionIsKept(t *testing.T) {
 	require.ErrorContains(t, open().Run(t.Context(), func(context.Context) error { return nil }), "session: no file can be made for "+path)
 }
 
-func TestChatGatesComeWithTheLoginOfABot(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{Limits: localdc.Published()})
+func TestLoginOfABotBringsTheGatesOfChats(t *testing.T) {
+	now := neo.NewTime(time.Now())
+	cloud := newCloud(t, localdc.Options{Limits: localdc.Published(), Clock: now})
 	alice, group := cloud.AddUser("alice"), cloud.AddGroup("friends")
-	c := newClient(t, cloud, client.Options{
+	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{
+		Clock: now,
 		Chats: invoke.ChatLimits{Group: ratelimit.To(ratelimit.Window{Limit: 3, Period: 2 * time.Second})},
 	})
+	require.NoError(t, err)
+	c := newClient(t, cloud, client.Options{Limiter: limiter})
 	asBot(t, c, func(ctx context.Context) error {
-		start := time.Now()
-		for i := range 6 {
-			if err := send(c, ctx, group.InputPeer(), fmt.Sprint(i)); err != nil {
-				return err
+		for _, chat := range []struct {
+			gate string
+			peer tg.InputPeerClass
+			wait time.Duration // after 3
+		}{
+			{invoke.GroupGate, group.InputPeer(), 2 * time.Second},
+			{invoke.PrivateGate, alice.InputPeer(), time.Second},
+		} {
+			for i := range 3 {
+				if err := send(c, ctx, chat.peer, fmt.Sprint(i)); err != nil {
+					return err
+				}
 			}
-		}
-		assert.GreaterOrEqual(t, time.Since(start), 2*time.Second)
-		start = time.Now()
-		for i := range 5 {
-			if err := send(c, ctx, alice.InputPeer(), fmt.Sprint(i)); err != nil {
-				return err
+			ctx := invoke.WithNoWait(ctx)
+			now.Travel(chat.wait - 1)
+			var refused *ratelimit.RefusedError
+			if assert.ErrorAs(t, send(c, ctx, chat.peer, "too early"), &refused) {
+				assert.Equal(t, chat.gate, refused.Gate)
 			}
+			now.Travel(1)
+			assert.NoError(t, send(c, ctx, chat.peer, "in time"))
 		}
-		assert.GreaterOrEqual(t, time.Since(start), 1990*time.Millisecond, "a burst of 3, then one a second")
-		return nil
+		assert.Equal(t, 29.0, c.Available()[classify.Message], "30, less one")
+		assert.Less(t, c.Congestion(), 1.0)
+		message, err := alice.Await(ctx, func(m tg.Message) bool { return m.Message == "in time" })
+		assert.True(t, message.Out)
+		return err
 	})
 	require.Empty(t, cloud.Record().Floods(), "the data centre has the same limit for a chat")
 }
 
 func TestClientRunsOnce(t *testing.T) {
-	cloud := newCloud(t, localdc.Options{})
-	c := newClient(t, cloud, client.Options{})
-	asBot(t, c, func(ctx context.Context) error {
-		err := c.Run(ctx, func(context.Context) error { return errors.New("must not run") })
-		assert.ErrorContains(t, err, "a client runs once")
-		return nil
+	var c *client.Client
+	inWorld(t, settings{}, func(_ context.Context, _ *world, running *client.Client) {
+		c = running
+		err := c.Run(t.Context(), func(context.Context) error { return errors.New("must not run") })
+		require.ErrorContains(t, err, "a client runs once")
 	})
 	require.ErrorContains(t, c.Run(t.Context(), func(context.Context) error { return nil }), "a client runs once")
 }

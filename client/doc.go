@@ -12,6 +12,28 @@
 // skips optional work with [Client.TryAcquire], and changes limits while it runs
 // with [Client.UpdateLimits].
 //
+// # Files
+//
+// gotd's own downloader and uploader do the work: [Client.Download],
+// [Client.Downloader] with a [Client.FileSource], and [Client.Uploader]. Each part
+// passes the choke point, those from a CDN too. A flood that is sat out is not seen by
+// them; FLOOD_PREMIUM_WAIT_X, if it is within the threshold, is repeated until the part
+// is through, however often it comes. Any other flood
+// ends the transfer at once with a [*flood.WaitError], which errors.As finds under
+// gotd's own words.
+//
+// A file that lives in another data centre can be had on the client's own connection:
+// gotd moves the calls. The floods of that data centre are then kept as floods of the
+// account's own, since nobody says where a call went. A pool of [Client.DC] tells them
+// apart.
+//
+// # Updates
+//
+// gotd's updates.Manager knows nothing of floods. Its requests for missed updates
+// (updates.getState, getDifference and getChannelDifference) wait for as long as it
+// takes, unless their context has a threshold of its own. Meanwhile updates pile up in
+// memory; they arrive afterwards, each once.
+//
 // # What it does not promise
 //
 // Three kinds of request are gotd's own and pass no choke point: the first request

@@ -2,12 +2,9 @@ package client
 
 import (
 	"context"
-	"io"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
-	"github.com/gotd/td/telegram/downloader"
-	"github.com/gotd/td/tg"
 )
 
 // pool is an invoker of gotd's with the choke point in front of it.
@@ -25,6 +22,7 @@ func (c *Client) choked(dc int, raw telegram.CloseInvoker, err error) (telegram.
 	if err != nil {
 		return nil, err
 	}
+	c.learnDC()
 	return pool{CloseInvoker: raw, choked: c.choke.HandleDC(dc, raw)}, nil
 }
 
@@ -53,36 +51,4 @@ func (c *Client) MediaOnly(ctx context.Context, dc int, max int64) (telegram.Clo
 func (c *Client) CDN(ctx context.Context, dc int, max int64) (telegram.CloseInvoker, error) {
 	raw, err := c.telegram.CDN(ctx, dc, max)
 	return c.choked(dc, raw, err)
-}
-
-// Downloader returns a downloader that follows Telegram.AllowCDN of the options. Give
-// it [Client.API] or a pool to download with; [Client.Download] does.
-func (c *Client) Downloader() *downloader.Downloader {
-	return downloader.NewDownloader().WithAllowCDN(c.allowCDN)
-}
-
-// Download prepares the download of a file. Nothing is sent before one of the
-// builder's methods is called.
-func (c *Client) Download(location tg.InputFileLocationClass) *downloader.Builder {
-	return c.Downloader().Download(source{Client: c.API(), client: c}, location)
-}
-
-// DownloadWeb is Download for a file on the web that Telegram fetches.
-func (c *Client) DownloadWeb(location tg.InputWebFileLocationClass) *downloader.Builder {
-	return c.Downloader().Web(source{Client: c.API(), client: c}, location)
-}
-
-// source lets gotd's downloader reach CDN data centres through the choke point.
-type source struct {
-	*tg.Client
-	client *Client
-}
-
-// CDN implements downloader.CDNProvider.
-func (s source) CDN(ctx context.Context, dc int, max int64) (downloader.CDN, io.Closer, error) {
-	p, err := s.client.CDN(ctx, dc, max)
-	if err != nil {
-		return nil, nil, err
-	}
-	return tg.NewClient(p), p, nil
 }
