@@ -18,9 +18,9 @@
 // [Client.Downloader] with a [Client.FileSource], and [Client.Uploader]. Each part
 // passes the choke point, those from a CDN too. A flood that is sat out is not seen by
 // them; FLOOD_PREMIUM_WAIT_X, if it is within the threshold, is repeated until the part
-// is through, however often it comes. Any other flood
-// ends the transfer at once with a [*flood.WaitError], which errors.As finds under
-// gotd's own words.
+// is through, however often it comes. A flood that is above the threshold ends
+// the transfer at once with a [*flood.WaitError], which errors.As finds under gotd's own
+// words.
 //
 // A file that lives in another data centre can be had on the client's own connection:
 // gotd moves the calls. The floods of that data centre are then kept as floods of the

@@ -108,7 +108,7 @@ func farTransfers(ctx context.Context, t *testing.T, w *world, c *client.Client)
 		{"download over a pool", getFile, 4, 4, 1, download{c, other, far, data, false, false}.run},
 		{"download side by side over a pool", getFile, 4, 4, 3, func(ctx context.Context) error {
 			var out file
-			_, err := c.Downloader().WithPartSize(4<<10).Download(c.FileSource(other), far).WithThreads(3).Parallel(ctx, &out)
+			_, err := c.Downloader().WithAllowCDN(false).WithPartSize(4<<10).Download(c.FileSource(other), far).WithThreads(3).Parallel(ctx, &out)
 			return same(err, data, out.content())
 		}},
 		{"download from a CDN", getCDNFile, cdnDC, cdnDC, 1, func(ctx context.Context) error {

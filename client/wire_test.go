@@ -145,7 +145,7 @@ func call(f func() error) <-chan error {
 }
 
 // patience is for a busy machine: nothing that works takes that long.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // ended waits for a call's end.
 func ended(t *testing.T, done <-chan error) error {
