@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gotd/td/bin"
+	"github.com/gotd/td/tg"
 )
 
 // Options says where a program disagrees with the rules. The zero value
@@ -42,8 +43,8 @@ type Call struct {
 	// Category is the kind of work, never Global and never zero.
 	Category Category
 	// Part says that the call moves a later part of a file, that is, with
-	// file_part or offset above 0. A transfer is one piece of work, and its
-	// first part stands for it.
+	// file_part or offset above 0, or one that comes from a CDN. A transfer is one
+	// piece of work, and its first part stands for it.
 	Part bool
 }
 
@@ -161,9 +162,12 @@ func (c *Classifier) stranger(req bin.Encoder) *entry {
 	return &e
 }
 
-// laterPart reports whether req moves a part of a file that is not its first.
+// laterPart reports whether req moves a part of a file that is not its first. What comes
+// from a CDN never is: the file was asked for elsewhere, which paid for it.
 func laterPart(req bin.Encoder) bool {
 	switch r := req.(type) {
+	case *tg.UploadGetCDNFileRequest, *tg.UploadReuploadCDNFileRequest:
+		return true
 	case interface{ GetFilePart() int }:
 		return r.GetFilePart() > 0
 	case interface{ GetOffset() int64 }:

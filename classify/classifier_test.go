@@ -56,6 +56,8 @@ func TestPart(t *testing.T) {
 		{&tg.UploadSaveBigFilePartRequest{FilePart: 3999}, true},
 		{&tg.UploadGetFileRequest{Offset: 0}, false},
 		{&tg.UploadGetFileRequest{Offset: 1 << 40}, true},
+		{&tg.UploadGetCDNFileRequest{Offset: 0}, true}, // upload.getFile has paid
+		{&tg.UploadReuploadCDNFileRequest{}, true},
 		{&tg.UploadGetCDNFileRequest{Offset: 0}, false},
 		{&tg.UploadGetCDNFileRequest{Offset: 4096}, true},
 		{&tg.UploadGetWebFileRequest{Offset: 0}, false},

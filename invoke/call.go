@@ -126,11 +126,22 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 	waiting, release := c.m.join(ctx)
 	defer release()
 	pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
+	for again(err, patience) {
+		pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
+	}
 	if known.Kind != flood.PremiumWait {
 		c.slept += pass.Waited
 	}
 	w.note(FloodGate, pass.Waited)
 	return pass, c.closed(ctx, err)
+}
+
+// again reports whether the patience of a call has ended only because the file part that
+// goes first after a premium wait takes its time. That is the speed of the line, and no
+// wait that anybody ordered.
+func again(err error, patience time.Duration) bool {
+	known, ok := errors.AsType[*flood.WaitError](err)
+	return ok && known.Kind == flood.PremiumWait && known.Reason == flood.KnownFlood && known.Wait <= patience
 }
 
 // acquire takes the call's tokens, but for those that a permit has paid. It tells
@@ -192,7 +203,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	c.m.limiter.book.Sent(&pass)
 	c.sent++
 	c.sentAt = c.m.clock.Now()
-	if !c.Part {
+	if !ridesFree(c.Method) {
 		c.sentAs = c.m.limiter.sending(c.Call, c.sentAt)
 	}
 	err = c.dispatch(ctx, next, input, output)
@@ -216,7 +227,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // bucket has filled no faster than its own rate.
 func (c *call) passed(pass flood.Pass) {
 	released := c.m.limiter.book.Passed(pass)
-	if released.Scope >= flood.Method && released.Calls > 1 {
+	if released.Scope >= flood.Method && released.Calls > 1 && !ridesFree(c.Method) {
 		c.m.limiter.drain(c.Category)
 	}
 	c.m.limiter.remember()

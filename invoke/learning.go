@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,7 +98,7 @@ func (l *Limiter) pace(chat classify.Peer) (gate ratelimit.Gate, ok bool) {
 // those of all chats need not prove it at each of them: while the rate of its category is
 // one that was learned that way, the flood is taken for what the last one was.
 func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
-	if notice.Kind != flood.FloodWait || notice.Wait > longestLesson || c.Part {
+	if notice.Kind != flood.FloodWait || notice.Wait > longestLesson || ridesFree(c.Method) {
 		return l.book.Flooded(pass, notice)
 	}
 	var record flood.Record
@@ -126,6 +127,10 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	}
 	return record
 }
+
+// ridesFree reports whether a method moves files. All parts but the first pass the buckets
+// free, so their floods say nothing about what goes through the buckets.
+func ridesFree(method string) bool { return strings.HasPrefix(method, "upload.") }
 
 // chatCeiling is what a chat is limited to in calls a second, 0 if it is not.
 func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
