@@ -96,7 +96,9 @@ func (l *hidden) fill(now time.Time) {
 // left is how long the flood still stands, or would if the call came now.
 func (l *hidden) left(now time.Time) time.Duration {
 	if now.Before(l.until) {
-		l.until = l.until.Add(time.Second)
+		if !l.told.IsZero() {
+			l.until = l.until.Add(time.Second)
+		}
 		return l.until.Sub(now)
 	}
 	l.told = time.Time{}
@@ -131,7 +133,7 @@ func (s *datacenter) judge(a *arrival) (message string) {
 		if !l.covers(*a) {
 			continue
 		}
-		a.known = a.known || a.at.Before(l.until) && !l.told.IsZero() && !a.sent.Before(l.told)
+		a.known = a.known || a.at.Before(l.until) && !l.told.IsZero() && a.sent.After(l.told)
 		if left := l.left(a.at); left > 0 {
 			if wait := time.Duration(math.Ceil(left.Seconds())) * time.Second; wait > a.wait {
 				a.wait, blame, message = wait, l, l.message

@@ -56,6 +56,7 @@ type lesson struct {
 	*learn.Rate
 	told float64          // what the limiter was told of it last
 	at   time.Time        // when the last call went out
+	over time.Time        // when the flood is that taught it last
 	pace *ratelimit.Gates // of a chat: a gate of its own
 }
 
@@ -130,7 +131,7 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 		}
 		what, as = learned{chat: c.Peer}, c.sentAs.chat
 	}
-	rate, news := l.taught(what, ceiling, as, c.sentAt)
+	rate, news := l.taught(what, ceiling, as, c.sentAt, record)
 	l.learning.proved(c, record)
 	if news {
 		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
@@ -195,7 +196,7 @@ func (t *learning) methods(category classify.Category) (methods []string) {
 
 // taught lowers the rate of what was flooded, and returns it. news is false for a flood of
 // which the rate knew.
-func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time) (perSecond float64, news bool) {
+func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
 	t := &l.learning
 	if t.off {
 		return 0, false
@@ -210,9 +211,13 @@ func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time
 	if first && what.chat != 0 { // it begins with the call that was flooded
 		as = rate.Sent(sent)
 	}
+	if record.Widened && sent.Before(rate.over) {
+		return 0, false // it tells how far that flood reaches, and nothing new of the rate
+	}
 	if !rate.Flooded(as) {
 		return 0, false
 	}
+	rate.over = record.Until
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
