@@ -36,7 +36,12 @@ type learning struct {
 	mu         sync.Mutex
 	configured [classify.Global + 1]ratelimit.Limit
 	categories [classify.Global + 1]*lesson // nil: nothing was learned
-	chats      map[classify.Peer]*lesson
+	// unlearned count the calls of those categories, since the burst that led to the first
+	// flood is what tells how much the server takes at once. nil if they are paused.
+	unlearned [classify.Global + 1]*learn.Rate
+	// narrow is the last call that was flooded in its chat alone, as far as was known.
+	narrow [classify.Global + 1]learn.Call
+	chats  map[classify.Peer]*lesson
 	// spare are the gates of chats that were forgotten. There are never more gates than
 	// chats are remembered at a time.
 	spare []*ratelimit.Gates
@@ -52,6 +57,7 @@ type lesson struct {
 	*learn.Rate
 	told float64          // what the limiter was told of it last
 	at   time.Time        // when the last call went out
+	over time.Time        // when the flood is that taught it last
 	pace *ratelimit.Gates // of a chat: a gate of its own
 }
 
@@ -76,6 +82,17 @@ func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Li
 	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]classify.Category{}}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
+	}
+	for _, category := range classify.Categories() {
+		l.learning.begin(category)
+	}
+}
+
+// begin counts the calls of a category of which nothing is known.
+func (t *learning) begin(category classify.Category) {
+	t.unlearned[category] = nil
+	if rate, err := learn.New(t.configured[category].Rate, learn.Options{}); err == nil { // else it is paused
+		t.unlearned[category] = rate
 	}
 }
 
@@ -109,15 +126,14 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	}
 	what, as, ceiling := learned{category: c.Category}, c.sentAs.category, 0.0
 	if record.Scope == flood.Chat {
+		l.learning.proved(c, record)
 		if ceiling = l.chatCeiling(c.Peer); ceiling == 0 {
 			return record // chats have no limits here
 		}
 		what, as = learned{chat: c.Peer}, c.sentAs.chat
 	}
-	rate, news := l.taught(what, ceiling, as, c.sentAt)
-	if record.Scope != flood.Chat {
-		l.learning.proved(c.Method, c.Category)
-	}
+	rate, news := l.taught(what, ceiling, as, c.sentAt, record)
+	l.learning.proved(c, record)
 	if news {
 		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
 		if e.Chat = what.chat; what.chat == 0 {
@@ -155,12 +171,20 @@ func (t *learning) isWhole(method string, category classify.Category) bool {
 	return t.whole[method] == category
 }
 
-// proved notes that a flood of the method was not that of one chat.
-func (t *learning) proved(method string, category classify.Category) {
+// proved notes that a flood of the method was not that of one chat. Then the one that was
+// taken for a chat's was not either.
+func (t *learning) proved(c *call, record flood.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.categories[category] != nil {
-		t.whole[method] = category
+	r := t.categories[c.Category]
+	switch {
+	case record.Scope == flood.Chat:
+		t.narrow[c.Category] = c.sentAs.category
+	case r != nil:
+		t.whole[c.Method] = c.Category
+		if record.Widened {
+			r.Flooded(t.narrow[c.Category])
+		}
 	}
 }
 
@@ -177,7 +201,7 @@ func (t *learning) methods(category classify.Category) (methods []string) {
 
 // taught lowers the rate of what was flooded, and returns it. news is false for a flood of
 // which the rate knew.
-func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time) (perSecond float64, news bool) {
+func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
 	t := &l.learning
 	if t.off {
 		return 0, false
@@ -189,12 +213,16 @@ func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time
 	if rate == nil {
 		return 0, false
 	}
-	if first { // it begins with the call that was flooded
+	if first && what.chat != 0 { // it begins with the call that was flooded
 		as = rate.Sent(sent)
+	}
+	if record.Widened && sent.Before(rate.over) {
+		return 0, false // it tells how far that flood reaches, and nothing new of the rate
 	}
 	if !rate.Flooded(as) {
 		return 0, false
 	}
+	rate.over = record.Until
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
@@ -215,29 +243,31 @@ func (l *Limiter) rateLocked(what learned, ceiling float64) *lesson {
 		return r
 	}
 	if what.chat == 0 {
-		ceiling = t.configured[what.category].Rate
+		if t.unlearned[what.category] == nil {
+			return nil // the limit is paused
+		}
+		r := &lesson{Rate: t.unlearned[what.category]}
+		t.categories[what.category] = r
+		t.count()
+		return r
 	}
 	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
-		return nil // the limit is paused
+		return nil // no rate at all
 	}
 	r := &lesson{Rate: rate}
-	if what.chat == 0 {
-		t.categories[what.category] = r
-	} else {
-		if len(t.chats) >= maxLearnedChats {
-			for chat := range t.chats { // any: the floods themselves are known apart from it
-				t.forget(learned{chat: chat})
-				break
-			}
+	if len(t.chats) >= maxLearnedChats {
+		for chat := range t.chats { // any: the floods themselves are known apart from it
+			t.forget(learned{chat: chat})
+			break
 		}
-		if n := len(t.spare); n > 0 {
-			r.pace, t.spare = t.spare[n-1], t.spare[:n-1]
-		} else if r.pace, err = l.limiter.NewGates(PaceGate, ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
-			return nil // no rate for a gate
-		}
-		t.chats[what.chat] = r
 	}
+	if n := len(t.spare); n > 0 {
+		r.pace, t.spare = t.spare[n-1], t.spare[:n-1]
+	} else if r.pace, err = l.limiter.NewGates(PaceGate, ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
+		return nil // no rate for a gate
+	}
+	t.chats[what.chat] = r
 	t.count()
 	return r
 }
@@ -265,7 +295,7 @@ type sentAs struct{ category, chat learn.Call }
 // sending lets the rates of a call grow by it, which goes out now.
 func (l *Limiter) sending(c classify.Call, now time.Time) (as sentAs) {
 	t := &l.learning
-	if t.learned.Load() == 0 {
+	if t.off {
 		return as
 	}
 	t.mu.Lock()
@@ -281,6 +311,9 @@ func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
 	t := &l.learning
 	r := t.find(what)
 	if r == nil {
+		if fresh := t.unlearned[what.category]; what.chat == 0 && fresh != nil {
+			as = fresh.Sent(now)
+		}
 		return as
 	}
 	for range l.sentByAll(what, r, now) {
@@ -338,6 +371,7 @@ func (t *learning) forget(what learned) {
 		t.spare = append(t.spare, r.pace)
 	default:
 		t.categories[what.category] = nil
+		t.begin(what.category)
 		maps.DeleteFunc(t.whole, func(_ string, of classify.Category) bool { return of == what.category })
 	}
 	t.count()

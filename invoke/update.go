@@ -52,7 +52,9 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
 	for category, limit := range next {
 		t.configured[category] = limit
-		if r := t.categories[category]; r != nil && limit.Rate > 0 {
+		if r := t.categories[category]; r == nil {
+			t.begin(category)
+		} else if limit.Rate > 0 {
 			_ = r.SetCeiling(limit.Rate) // it has just been checked
 		}
 		keeps := t.effective(category)

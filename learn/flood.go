@@ -16,18 +16,21 @@ const (
 // It wants only floods that are about how much is sent: those of a method or an account
 // for its rate, those of a chat for the chat's.
 func (r *Rate) Flooded(call Call) bool {
+	burst := max(noSpare, call.over-2) // without this call, and the one that any limit allows
 	if call.number <= r.lowered {
+		if r.burst && call.number > r.before {
+			r.spare = min(r.spare, burst) // of all that were refused, the first tells it
+		}
 		return false
 	}
-	r.hold = checkAfter
-	burst := max(noSpare, call.over-2) // without this call, and the one that any limit allows
+	r.hold, r.burst = checkAfter, false
 	switch {
 	case !r.learned:
-		r.held, r.spare, r.from = beta*call.rate, burst, 0
+		r.held, r.spare, r.from, r.burst = beta*call.rate, burst, 0, true
 	case burst > max(burstOf, burstFor*call.rate):
 		// More went out at once than the rate in force. It may be right, and what
 		// the server takes at once is known now.
-		r.spare = burst
+		r.spare, r.burst = burst, true
 	case call.probed > 0:
 		r.probed(call)
 	default:
@@ -37,7 +40,7 @@ func (r *Rate) Flooded(call Call) bool {
 	r.believe(r.held)
 	r.low = beta * min(call.rate, r.plateau())
 	r.used, r.over, r.idle = 0, 0, 0
-	r.since, r.lowered, r.flooded = call, r.number, call.at
+	r.since, r.before, r.lowered, r.flooded = call, r.lowered, r.number, call.at
 	r.move()
 	return true
 }

@@ -44,6 +44,8 @@ type Rate struct {
 	over    float64   // calls that went out beyond the rate in force: the client's own burst
 	since   Call      // whose flood was the last to lower the rate
 	lowered uint64    // the last call before that took effect
+	before  uint64    // lowered, one flood earlier
+	burst   bool      // the last flood told what the server takes at once
 	flooded time.Time // when the call of the last flood went out, over restarts
 }
 

@@ -57,7 +57,7 @@ func (r *Rate) Restore(state State, now time.Time) error {
 		r.flooded = now
 	}
 	r.from, r.over, r.idle = 0, 0, 0
-	r.since, r.lowered = Call{}, r.number
+	r.since, r.before, r.lowered, r.burst = Call{}, r.number, r.number, false
 	r.move()
 	return nil
 }
