@@ -71,7 +71,8 @@ func (s *datacenter) settled(change time.Time, limit float64, fell bool) time.Du
 
 // The limit halves, and doubles three minutes later, at some phases of the minute in which
 // the rate is probed. Package learn says of a server that takes few calls at once that it is
-// the hardest to read: once in all of these, a rise may take until the next probe.
+// the hardest to read: a few of these rises may take until the next probe, and use 80 % of the
+// limit until then.
 func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 	late := 0
 	for _, burst := range []float64{1, 5, 10, 30} {
@@ -100,5 +101,5 @@ func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 		require.Less(t, rise, 2*time.Minute)
 	}
 	t.Logf("%d of 24 rises took longer than a minute", late)
-	require.LessOrEqual(t, late, 1)
+	require.LessOrEqual(t, late, 3)
 }
