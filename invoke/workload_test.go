@@ -60,8 +60,9 @@ func TestUnknownLimitIsUsed(t *testing.T) {
 // settled is after how long from a change a stretch of ten seconds begins that has at least
 // 90 % of the limit, and, when the limit fell, no flood and no more than 110 %.
 func (s *datacenter) settled(change time.Time, limit float64, fell bool) time.Duration {
+	after := &datacenter{calls: s.between(change, 0, 2*time.Minute+20*time.Second)}
 	for x := time.Duration(0); ; x += 250 * time.Millisecond {
-		ten := s.between(change, x, x+10*time.Second)
+		ten := after.between(change, x, x+10*time.Second)
 		share := float64(ten.passed()) / (10 * limit)
 		if share >= 0.9 && !(fell && (share > 1.1 || ten.refused() > 0)) || x > 2*time.Minute {
 			return x
