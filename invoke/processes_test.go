@@ -1,0 +1,196 @@
+package invoke_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gotd/td/clock"
+
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
+	"github.com/weirtg/weir/store/boltstore"
+)
+
+// remote is a memory that is some way off: what is saved there arrives late.
+type remote struct {
+	store.Memory
+	way time.Duration
+}
+
+func (r remote) Save(ctx context.Context, facts ...store.Fact) error {
+	time.Sleep(r.way)
+	return r.Memory.Save(ctx, facts...)
+}
+
+func (r remote) Watch(ctx context.Context, f func(store.Fact)) error {
+	return r.Memory.Watch(ctx, func(fact store.Fact) { time.Sleep(r.way); f(fact) })
+}
+
+// common is a Shared of buckets for the processes of a test.
+type common struct {
+	mu   sync.Mutex
+	full map[string]time.Time // when each bucket is full again
+}
+
+func (c *common) Take(_ context.Context, charges []ratelimit.Charge) (bool, []ratelimit.Found, error) {
+	time.Sleep(time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, admitted := time.Now(), true
+	found := make([]ratelimit.Found, len(charges))
+	next := make([]time.Time, len(charges))
+	for i, charge := range charges {
+		limit := charge.Rule.(ratelimit.Limit)
+		token := time.Duration(float64(time.Second) / limit.Rate)
+		full := c.full[charge.Gate]
+		if used := now.Add(charge.Used.Refill); full.Before(used) {
+			full = used
+		}
+		next[i] = full.Add(time.Duration(charge.Cost) * token)
+		if wait := next[i].Sub(now) - time.Duration(limit.Burst)*token; wait > 0 {
+			found[i].Wait, admitted = wait, false
+		}
+		found[i].Used.Refill = full.Sub(now)
+	}
+	for i, charge := range charges {
+		if admitted {
+			c.full[charge.Gate] = next[i]
+			found[i].Used.Refill = next[i].Sub(now)
+		}
+	}
+	return admitted, found, nil
+}
+
+func (c *common) GiveBack(_ context.Context, charges []ratelimit.Charge) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, charge := range charges {
+		c.full[charge.Gate] = c.full[charge.Gate].Add(-time.Duration(float64(charge.Cost) / charge.Rule.(ratelimit.Limit).Rate * float64(time.Second)))
+	}
+	return nil
+}
+
+// Four processes work; one of them meets a flood. The others send nothing that leaves more
+// than 100 ms after it was told.
+func TestFloodMetByOneProcessStopsAllWithin100ms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		d := newDisk()
+		for range 4 {
+			opts := invoke.LimiterOptions{Memory: remote{d, 5 * time.Millisecond}}
+			defer workers(t, connect(t, invoke.Options{Limiter: newLimiter(t, opts)}, s), 8, 1000)()
+		}
+		time.Sleep(10 * time.Second)
+		l := standing(10*time.Minute, ofMethods("messages.sendMessage"))
+		s.put(l)
+		begin := time.Now()
+		time.Sleep(10*time.Minute - time.Second)
+		during := s.between(begin, s.latency/2, 10*time.Minute)
+		var last time.Time
+		for _, a := range during {
+			if a.sent.After(last) {
+				last = a.sent
+			}
+		}
+		t.Logf("4 processes at 20/s each: %d calls arrived in the flood, the last was sent %v after it was told", len(during), last.Sub(l.told))
+		require.NotZero(t, len(during))
+		require.LessOrEqual(t, last.Sub(l.told), 100*time.Millisecond)
+	})
+}
+
+// Four processes share gates and memory, and the server's limit is unknown to all of them. A
+// flood that one meets lowers the rate of all; what each makes of it afterwards is its own.
+func TestLearnedRateIsCommonToAllProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, shared, start := unknown(10, 5), newDisk(), &common{full: map[string]time.Time{}}, time.Now()
+		var limiters []*invoke.Limiter
+		var stops []func()
+		for range 4 {
+			opts := thirty()
+			opts.Memory, opts.Shared = d, shared // no sleep here: it would be under a mutex, and stop the time
+			limiters = append(limiters, newLimiter(t, opts))
+			stops = append(stops, workers(t, connect(t, invoke.Options{Limiter: limiters[len(limiters)-1]}, s), 8, 1000))
+		}
+		time.Sleep(10 * time.Minute)
+		rest := s.between(start, time.Minute, 10*time.Minute)
+		share := float64(rest.passed()) / (9 * 60 * 10)
+		var rates []float64
+		for _, l := range limiters {
+			if learned := l.Learned(); len(learned) == 1 {
+				rates = append(rates, learned[0].Rate)
+			}
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		t.Logf("4 processes: %.1f %% of the limit, %d floods in 9 minutes (%d calls refused); rates %.2f", 100*share, rest.floods(), rest.refused(), rates)
+		require.GreaterOrEqual(t, share, 0.75)
+		require.LessOrEqual(t, rest.floods(), 10)
+		require.Len(t, rates, 4)
+		for _, rate := range rates {
+			require.Less(t, rate, 30.0)
+		}
+	})
+}
+
+// wall is a clock that somebody has set.
+type wall struct {
+	clock.Clock
+	set time.Duration
+}
+
+func (w wall) Now() time.Time { return w.Clock.Now().Add(w.set) }
+
+// A process that crashes and is restarted, and whose clock is set in between, sends nothing
+// into a flood that it can know of. One that was set forward by a day ends it: one call finds
+// out that it was not over.
+func TestCrashLoopWithAClockThatIsSet(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, test := range map[string]struct {
+		set  []time.Duration
+		met  int
+		most time.Duration // that a flood of an hour may then be taken to last
+	}{
+		"as it was":       {[]time.Duration{0, 0, 0, 0}, 1, time.Hour},
+		"back by a day":   {[]time.Duration{0, -day, -day, -day}, 1, time.Hour},
+		"ahead by a day":  {[]time.Duration{0, day, day, day}, 2, time.Hour},
+		"back and ahead":  {[]time.Duration{0, -day, 0, -day}, 1, time.Hour},
+		"ahead and back":  {[]time.Duration{0, day, 0, 0}, 2, time.Hour},
+		"ever back again": {[]time.Duration{0, -day, -2 * day, -3 * day}, 1, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "weir.db")
+				s := &datacenter{latency: 50 * time.Millisecond}
+				s.put(standing(time.Hour, ofMethods("contacts.resolveUsername")))
+				for _, set := range test.set {
+					for range 5 {
+						c := wall{clock.System, set}
+						file, err := boltstore.Open(path, boltstore.Options{Clock: c})
+						require.NoError(t, err)
+						// A crash is that nobody closes anything; the file has to be, for the next.
+						limiter := newLimiter(t, invoke.LimiterOptions{Memory: file, Clock: c})
+						call := connect(t, invoke.Options{Limiter: limiter}, s)
+						for range 10 {
+							wait := requireWait(t, call(t.Context(), resolve()))
+							require.LessOrEqual(t, wait.Wait, test.most+2*time.Second)
+						}
+						require.Len(t, limiter.Floods(), 1)
+						require.Equal(t, flood.Method, limiter.Floods()[0].Scope)
+						require.NoError(t, file.Close())
+						time.Sleep(time.Minute)
+					}
+				}
+				require.Equal(t, test.met, len(s.all()), "requests in the hour")
+			})
+		})
+	}
+}
