@@ -204,6 +204,7 @@ func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
 		r := &recorder{}
 		_, call := process(t, invoke.LimiterOptions{Memory: d, OnFailure: store.Local, Observer: r}, &server{})
 		require.NoError(t, call(t.Context(), to(1)))
+		synctest.Wait()
 		require.Equal(t, []string{"store lost"}, r.kinds())
 		d.setDown(false)
 		time.Sleep(10 * time.Second)
