@@ -590,3 +590,28 @@ func TestOutageIsToldByOneAtATimeAndMayCallTheLimiter(t *testing.T) {
 		require.Positive(t, told.Load())
 	})
 }
+
+func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(0)
+		var told []error
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Open, OnOutage: func(err error) { told = append(told, err) }})
+		g := newGate(t, l, "g", 10, 10)
+		m.setDown(true)
+		for range 1000 {
+			require.NoError(t, l.Try(1, g))
+			time.Sleep(10 * time.Millisecond)
+		}
+		m.setDown(false)
+		passed := 0
+		for i := range 3000 {
+			if l.Try(1, g) == nil && i >= 2000 {
+				passed++
+			}
+			time.Sleep(time.Millisecond)
+		}
+		require.Len(t, told, 2)
+		require.NoError(t, told[1])
+		require.LessOrEqual(t, passed, 11, "the limit holds again")
+	})
+}
