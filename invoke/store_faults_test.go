@@ -381,3 +381,11 @@ func FuzzFactsOfAStore(f *testing.F) {
 		})
 	})
 }
+
+func TestNameThatNoStoreTakesIsRefused(t *testing.T) {
+	_, err := invoke.NewLimiter(invoke.LimiterOptions{Gates: []invoke.KeyedGate{{
+		Name: strings.Repeat("n", 1<<20), Rule: ratelimit.Limit{Rate: 1, Burst: 1},
+		Key: func(bin.Encoder, classify.Call) string { return "" },
+	}}})
+	require.EqualError(t, err, "gates[0]: name has 1048576 bytes: want at most 256")
+}

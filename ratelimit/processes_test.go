@@ -615,3 +615,21 @@ func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
 		require.LessOrEqual(t, passed, 11, "the limit holds again")
 	})
 }
+
+func TestSetsOfOneNameHaveRulesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{Shared: newMemory(0)})
+		one, err := l.NewGates("pace", ratelimit.Limit{Rate: 1, Burst: 1})
+		require.NoError(t, err)
+		two, err := one.Another(ratelimit.Limit{Rate: 1, Burst: 5})
+		require.NoError(t, err)
+		_, err = one.Another(ratelimit.Limit{Rate: -1})
+		require.ErrorContains(t, err, "pace.rate is -1")
+		require.NoError(t, l.Try(1, one.Key(1)))
+		require.ErrorIs(t, l.Try(1, one.Key(1)), ratelimit.ErrRejected)
+		for range 5 {
+			require.NoError(t, l.Try(1, two.Key(2)))
+		}
+		require.ErrorIs(t, l.Try(1, two.Key(2)), ratelimit.ErrRejected)
+	})
+}
