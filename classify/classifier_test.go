@@ -58,11 +58,8 @@ func TestPart(t *testing.T) {
 		{&tg.UploadGetFileRequest{Offset: 1 << 40}, true},
 		{&tg.UploadGetCDNFileRequest{Offset: 0}, true}, // upload.getFile has paid
 		{&tg.UploadReuploadCDNFileRequest{}, true},
-		{&tg.UploadGetCDNFileRequest{Offset: 0}, false},
-		{&tg.UploadGetCDNFileRequest{Offset: 4096}, true},
 		{&tg.UploadGetWebFileRequest{Offset: 0}, false},
 		{&tg.UploadGetWebFileRequest{Offset: 4096}, true},
-		{&tg.UploadReuploadCDNFileRequest{}, false},
 		{(*tg.UploadGetFileRequest)(nil), false},
 	} {
 		call := c.Call(tt.req)

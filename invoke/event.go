@@ -95,7 +95,8 @@ type Event struct {
 const FloodGate = "flood"
 
 // Observer is told what happens to calls. It is called from the goroutine of the
-// call, without a lock held, so it has to be quick and safe for concurrent use. A
+// call, without a lock held, so it has to be quick and safe for concurrent use; of a store
+// that is lost or back it is told by a goroutine of its own. It may call the limiter. A
 // panic is contained and logged.
 type Observer interface {
 	Observe(Event)

@@ -64,7 +64,7 @@ var resolvePhoneLimit = ratelimit.Limit{Rate: 1.0 / 3, Burst: 1}
 // Telegram has changed overnight.
 type KeyedGate struct {
 	// Name tells the gate apart in errors, events and [Limiter.UpdateGates]. No other
-	// gate may have it; [ResolvePhoneGate] replaces the limiter's own.
+	// gate may have it; [ResolvePhoneGate] replaces the limiter's own. At most 256 bytes.
 	Name string
 	// Rule is a ratelimit.Limit or a ratelimit.Window.
 	Rule ratelimit.Rule
@@ -80,6 +80,9 @@ type KeyedGate struct {
 
 // MaxKeyedGates is how many gates of its own a program can have.
 const MaxKeyedGates = 5
+
+// maxGateName is the longest name of a gate, in bytes: a store has it in its keys.
+const maxGateName = 256
 
 // maxGates is the most that one call passes: the program's, resolve_phone, its chat's and
 // the pace that this has learned, its category's and the global one.
@@ -133,6 +136,9 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 	l.private = add(PrivateGate, opts.Chats.Private, private, opts.MaxWaiters)
 	l.group = add(GroupGate, opts.Chats.Group, group, opts.MaxWaiters)
 	l.paid = add(PaidGate, ratelimit.Change{}, paidLimit, opts.MaxWaiters)
+	var err error
+	l.paces, err = l.limiter.NewGates(PaceGate, private)
+	errs = append(errs, err)
 
 	own := slices.Clone(opts.Gates)
 	if !slices.ContainsFunc(own, func(g KeyedGate) bool { return g.Name == ResolvePhoneGate }) {
@@ -144,6 +150,8 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 		names[g.Name] = true
 		_, notCategory := classify.ParseCategory(g.Name)
 		switch {
+		case len(g.Name) > maxGateName:
+			errs = append(errs, fmt.Errorf("gates[%d]: name has %d bytes: want at most %d", i, len(g.Name), maxGateName))
 		case g.Name == "", taken, notCategory == nil:
 			errs = append(errs, fmt.Errorf("gates[%d]: name is %q: want one that no other gate has", i, g.Name))
 		case g.Key == nil:

@@ -124,16 +124,18 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	} else {
 		record = l.book.Flooded(pass, notice)
 	}
-	what, as, ceiling := learned{category: c.Category}, c.sentAs.category, 0.0
+	what, as := learned{category: c.Category}, c.sentAs.category
 	if record.Scope == flood.Chat {
 		l.learning.proved(c, record)
-		if ceiling = l.chatCeiling(c.Peer); ceiling == 0 {
-			return record // chats have no limits here
+		if !l.limitsChats() {
+			return record
 		}
 		what, as = learned{chat: c.Peer}, c.sentAs.chat
 	}
-	rate, news := l.taught(what, ceiling, as, c.sentAt, record)
-	l.learning.proved(c, record)
+	rate, news := l.taught(what, as, c.sentAt, record)
+	if record.Scope != flood.Chat {
+		l.learning.proved(c, record)
+	}
 	if news {
 		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
 		if e.Chat = what.chat; what.chat == 0 {
@@ -148,11 +150,8 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 // free, so their floods say nothing about what goes through the buckets.
 func ridesFree(method string) bool { return strings.HasPrefix(method, "upload.") }
 
-// chatCeiling is what a chat is limited to in calls a second, 0 if it is not.
+// chatCeiling is what a chat is limited to in calls a second.
 func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
-	if !l.limitsChats() {
-		return 0
-	}
 	switch rule := l.chatGates(chat).Rule().(type) {
 	case ratelimit.Limit:
 		return rule.Rate
@@ -201,7 +200,7 @@ func (t *learning) methods(category classify.Category) (methods []string) {
 
 // taught lowers the rate of what was flooded, and returns it. news is false for a flood of
 // which the rate knew.
-func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
+func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
 	t := &l.learning
 	if t.off {
 		return 0, false
@@ -209,7 +208,7 @@ func (l *Limiter) taught(what learned, ceiling float64, as learn.Call, sent time
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.find(what) == nil
-	rate := l.rateLocked(what, ceiling)
+	rate := l.rateLocked(what)
 	if rate == nil {
 		return 0, false
 	}
@@ -237,7 +236,7 @@ func (l *Limiter) drain(category classify.Category) {
 
 // rateLocked returns the rate of a category or chat, a new one if there is none. It returns
 // nil where nothing can be learned.
-func (l *Limiter) rateLocked(what learned, ceiling float64) *lesson {
+func (l *Limiter) rateLocked(what learned) *lesson {
 	t := &l.learning
 	if r := t.find(what); r != nil {
 		return r
@@ -251,6 +250,7 @@ func (l *Limiter) rateLocked(what learned, ceiling float64) *lesson {
 		t.count()
 		return r
 	}
+	ceiling := l.chatCeiling(what.chat)
 	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
 		return nil // no rate at all
@@ -264,7 +264,7 @@ func (l *Limiter) rateLocked(what learned, ceiling float64) *lesson {
 	}
 	if n := len(t.spare); n > 0 {
 		r.pace, t.spare = t.spare[n-1], t.spare[:n-1]
-	} else if r.pace, err = l.limiter.NewGates(PaceGate, ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
+	} else if r.pace, err = l.paces.Another(ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
 		return nil // no rate for a gate
 	}
 	t.chats[what.chat] = r

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gotd/td/clock"
 
@@ -76,7 +76,7 @@ type LimiterOptions struct {
 
 // Limiter is what the clients of one account share: a gate for each category, the
 // global gate, those of chats and of the program, the floods that are known, and the rates
-// that they have taught. It is safe for concurrent use. It has a goroutine only if it
+// that they have taught. It is safe for concurrent use. It has goroutines only if it
 // has a Memory, until Close.
 type Limiter struct {
 	limiter *ratelimit.Limiter
@@ -86,6 +86,7 @@ type Limiter struct {
 	private *ratelimit.Gates
 	group   *ratelimit.Gates
 	paid    *ratelimit.Gates
+	paces   *ratelimit.Gates // of chats that have learned their rate
 	book    *flood.Book
 	guard   *flood.Guard
 	clock   clock.Clock
@@ -97,6 +98,7 @@ type Limiter struct {
 	keeper   *keeper // nil: nothing is kept
 	shares   bool    // its gates, with other processes
 	observer Observer
+	stores   stores
 
 	life context.Context // done after Close
 	end  context.CancelFunc
@@ -112,10 +114,10 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, byName: map[string]*ratelimit.Gates{}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if opts.Memory != nil {
-		l.keeper = newKeeper(opts.Memory, opts.Shared != nil, l.storeChanged)
+		l.keeper = newKeeper(opts.Memory, opts.Shared != nil, l.memoryChanged)
 	}
 	l.limiter = ratelimit.New(ratelimit.Options{
-		Clock: opts.Clock, Shared: opts.Shared, OnFailure: opts.OnFailure, OnOutage: l.storeChanged,
+		Clock: opts.Clock, Shared: opts.Shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
 	})
 	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
@@ -127,7 +129,8 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 		return nil, err
 	}
 	if l.keeper != nil {
-		go l.watch()
+		l.keeper.ended.Go(l.watch)
+		l.keeper.ended.Go(l.catchUp)
 	}
 	return l, nil
 }
@@ -291,13 +294,49 @@ func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
 	return n
 }
 
-// storeChanged tells of a store that was lost, and with a nil error of one that is back.
-func (l *Limiter) storeChanged(err error) {
-	kind := StoreLost
-	if err == nil {
-		kind = StoreBack
+// stores is whether what the limiter has outside of the process is available.
+type stores struct {
+	mu            sync.Mutex
+	gates, memory error
+	told          bool // the observer knows that one is lost
+	telling       bool
+}
+
+func (l *Limiter) gatesChanged(err error)  { l.storeChanged(&l.stores.gates, err) }
+func (l *Limiter) memoryChanged(err error) { l.storeChanged(&l.stores.memory, err) }
+
+// storeChanged tells the observer of a store that was lost, and of one that is back. Whoever
+// has met it may hold gates, or be waited for by Close, and the observer is free to call the
+// limiter: it is told by a goroutine of its own.
+func (l *Limiter) storeChanged(which *error, err error) {
+	s := &l.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*which = err
+	if l.observer != nil && !s.telling {
+		s.telling = true
+		go l.tellStores()
 	}
-	l.tell(Event{Kind: kind, Err: err})
+}
+
+func (l *Limiter) tellStores() {
+	s := &l.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.told != (s.gates != nil || s.memory != nil) {
+		s.told = !s.told
+		e := Event{Kind: StoreBack}
+		if s.told {
+			e = Event{Kind: StoreLost, Err: s.gates}
+			if s.gates == nil {
+				e.Err = s.memory
+			}
+		}
+		s.mu.Unlock()
+		l.tell(e)
+		s.mu.Lock()
+	}
+	s.telling = false
 }
 
 // tell tells the observer of the limiter. A panic of it is contained.
@@ -317,10 +356,6 @@ func (l *Limiter) Close() {
 	l.end()
 	l.limiter.Close()
 	if l.keeper != nil {
-		<-l.keeper.ended
-		l.keeper.mu.Lock()
-		l.keeper.next = time.Time{}
-		l.keeper.mu.Unlock()
-		l.rememberUntil(context.Background())
+		l.keeper.finish(l)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +25,7 @@ const (
 	floodFact   = "flood/"
 	refusalFact = "refusal/"
 	rateFact    = "rate/"
-	limitsFact  = "limits"
+	limitFact   = "limit/"
 )
 
 const (
@@ -49,44 +51,97 @@ const minKept = 2 * time.Second
 // keeper keeps what the limiter has to remember beyond the process.
 type keeper struct {
 	memory store.Memory
-	shared bool // with other processes of the account
-	report func(error)
-	ended  chan struct{} // closed when nobody watches any more
+	shared bool        // with other processes of the account
+	report func(error) // does not block
+	ended  sync.WaitGroup
 
-	mu      sync.Mutex            // one save at a time, so that none overtakes a later one
-	limits  limits                // that were changed while the processes ran
+	// turn is had by whoever saves: one at a time, so that none overtakes a later one.
+	turn chan struct{}
+	// loss has a value when the store was lost, for the one who tries it again.
+	loss chan struct{}
+
+	mu      sync.Mutex            // never held while the store is asked
 	pending map[string]store.Fact // not saved yet
 	next    time.Time             // when growth is worth a save
 	lost    bool
 }
 
 func newKeeper(memory store.Memory, shared bool, report func(error)) *keeper {
-	return &keeper{memory: memory, shared: shared, report: report, ended: make(chan struct{}), pending: map[string]store.Fact{}}
+	return &keeper{
+		memory: memory, shared: shared, report: report,
+		turn: make(chan struct{}, 1), loss: make(chan struct{}, 1), pending: map[string]store.Fact{},
+	}
 }
 
-// save writes what is pending. The lock is held.
-func (k *keeper) saveLocked(ctx context.Context) {
-	if len(k.pending) == 0 {
+// save writes what is pending. A store that is lost is left to who tries it again, so that
+// no call waits for it.
+func (k *keeper) save(ctx context.Context) {
+	if k.isLost() {
 		return
 	}
-	facts := make([]store.Fact, 0, len(k.pending))
-	for _, fact := range k.pending {
-		facts = append(facts, fact)
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer func() { <-k.turn }()
+	if !k.isLost() { // meanwhile
+		k.write(ctx)
+	}
+}
+
+// write writes what is pending, and asks the store whether it is there if nothing is. The
+// caller has the turn.
+func (k *keeper) write(ctx context.Context) (err error) {
+	k.mu.Lock()
+	batch := k.pending
+	k.pending = map[string]store.Fact{}
+	k.mu.Unlock()
+
+	bounded, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	err := k.memory.Save(ctx, facts...)
-	if err == nil {
-		clear(k.pending)
+	if len(batch) == 0 {
+		_, err = k.memory.Load(bounded)
+	} else {
+		err = k.memory.Save(bounded, slices.Collect(maps.Values(batch))...)
 	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		maps.Copy(batch, k.pending) // what is newer
+		k.pending = batch
+	}
+	if ctx.Err() == nil { // else it was not the store that failed
+		k.noteLocked(err)
+	}
+	return err
+}
+
+func (k *keeper) isLost() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lost
+}
+
+func (k *keeper) note(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.noteLocked(err)
 }
 
 // noteLocked tells of a store that is lost, and of one that is back, once.
 func (k *keeper) noteLocked(err error) {
-	if lost := err != nil; lost != k.lost {
-		k.lost = lost
-		k.report(err)
+	if lost := err != nil; lost == k.lost {
+		return
+	}
+	k.lost = err != nil
+	k.report(err)
+	if k.lost {
+		select {
+		case k.loss <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -99,9 +154,7 @@ func (l *Limiter) recall(policy store.Policy) error {
 	if err != nil && policy == store.Closed {
 		return fmt.Errorf("memory: %w", err)
 	}
-	l.keeper.mu.Lock()
-	l.keeper.noteLocked(err)
-	l.keeper.mu.Unlock()
+	l.keeper.note(err)
 	for _, fact := range facts {
 		l.told(fact)
 	}
@@ -110,7 +163,6 @@ func (l *Limiter) recall(policy store.Policy) error {
 
 // watch takes in what other processes met, until the limiter is closed.
 func (l *Limiter) watch() {
-	defer close(l.keeper.ended)
 	pause := watchPause
 	for {
 		began := l.clock.Now()
@@ -118,59 +170,85 @@ func (l *Limiter) watch() {
 		if l.life.Err() != nil {
 			return
 		}
-		l.keeper.mu.Lock()
-		l.keeper.noteLocked(err)
-		l.keeper.mu.Unlock()
+		l.keeper.note(err)
 		if l.clock.Now().Sub(began) > longestWatchPause {
 			pause = watchPause
 		}
-		timer := l.clock.Timer(pause)
-		select {
-		case <-timer.C():
-		case <-l.life.Done():
-			timer.Stop()
+		if !l.rest(pause) {
 			return
 		}
 		pause = min(2*pause, longestWatchPause)
-		l.keeper.catchUp(l.life)
 	}
 }
 
-// catchUp asks a store that was lost whether it is back, and saves what it has missed.
-func (k *keeper) catchUp(ctx context.Context) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.pending) > 0 {
-		k.saveLocked(ctx)
-		return
+// catchUp asks a store that was lost whether it is back, and saves what it has missed, until
+// the limiter is closed. A store that fails need not end what watches it.
+func (l *Limiter) catchUp() {
+	k := l.keeper
+	for pause := watchPause; ; pause = min(2*pause, longestWatchPause) {
+		if !k.isLost() {
+			pause = watchPause
+			select {
+			case <-k.loss:
+			case <-l.life.Done():
+				return
+			}
+		}
+		if !l.rest(pause) {
+			return
+		}
+		k.turn <- struct{}{} // who has it is bounded
+		_ = k.write(l.life)
+		<-k.turn
 	}
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
-	defer cancel()
-	_, err := k.memory.Load(ctx)
-	k.noteLocked(err)
+}
+
+// rest reports false when the limiter is closed.
+func (l *Limiter) rest(d time.Duration) bool {
+	timer := l.clock.Timer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-l.life.Done():
+		return false
+	}
 }
 
 // remember saves what has changed since the last time. It blocks while the store writes.
-func (l *Limiter) remember() { l.rememberUntil(l.life) }
-
-func (l *Limiter) rememberUntil(ctx context.Context) {
-	if l.keeper == nil {
-		return
-	}
-	floods, refusals := l.book.Changes(), l.guard.Changes()
-	if len(floods) == 0 && len(refusals) == 0 && !l.learning.news.Load() {
-		return
-	}
+func (l *Limiter) remember() {
 	k := l.keeper
+	if k == nil {
+		return
+	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.gatherLocked(floods, refusals)
-	k.saveLocked(ctx)
+	l.gatherLocked()
+	news := len(k.pending) > 0 && !k.lost
+	k.mu.Unlock()
+	if news {
+		k.save(l.life)
+	}
 }
 
-// gatherLocked adds to what is pending.
-func (l *Limiter) gatherLocked(floods []flood.Record, refusals []flood.Refusal) {
+// finish saves what is left, when nobody watches any more.
+func (k *keeper) finish(l *Limiter) {
+	k.ended.Wait()
+	k.turn <- struct{}{}
+	defer func() { <-k.turn }()
+	k.mu.Lock()
+	k.next = time.Time{}
+	l.gatherLocked()
+	news := len(k.pending) > 0
+	k.mu.Unlock()
+	if news {
+		_ = k.write(context.Background())
+	}
+}
+
+// gatherLocked adds what has changed to what is pending.
+func (l *Limiter) gatherLocked() {
 	k := l.keeper
+	floods := l.book.Changes()
 	for _, r := range floods {
 		if r.Until.IsZero() {
 			k.pending[r.Key()] = store.Fact{Key: r.Key()}
@@ -178,12 +256,15 @@ func (l *Limiter) gatherLocked(floods []flood.Record, refusals []flood.Refusal) 
 			k.pending[r.Key()] = fact(r.Key(), r, r.Until)
 		}
 	}
-	for _, r := range refusals {
+	for _, r := range l.guard.Changes() {
 		if r.Tripped.IsZero() && len(r.At) == 0 {
 			k.pending[r.Key()] = store.Fact{Key: r.Key()}
 		} else {
 			k.pending[r.Key()] = fact(r.Key(), r, l.clock.Now().Add(refusalKept))
 		}
+	}
+	if !l.learning.news.Load() {
+		return
 	}
 	if now := l.clock.Now(); len(floods) > 0 || !now.Before(k.next) {
 		k.next = now.Add(rateEvery)
@@ -232,10 +313,10 @@ func (l *Limiter) told(f store.Fact) {
 		}
 	case strings.HasPrefix(f.Key, rateFact):
 		l.toldRate(f)
-	case f.Key == limitsFact && l.keeper.shared:
-		var changed limits
+	case strings.HasPrefix(f.Key, limitFact) && l.keeper.shared:
+		var changed limit
 		if json.Unmarshal(f.Value, &changed) == nil {
-			l.adopt(changed)
+			l.adopt(strings.TrimPrefix(f.Key, limitFact), changed)
 		}
 	}
 }
@@ -258,15 +339,17 @@ func learnedOf(key string) (what learned, err error) {
 		return learned{chat: classify.Peer(id)}, err
 	}
 	what.category, err = classify.ParseCategory(name)
+	if what.category == classify.Global {
+		err = errors.New("no category of calls") // by which it could climb back
+	}
 	return what, err
 }
 
 // keptRate is a learned rate as it is stored. A rate is only worth what it was learned
 // below: with another ceiling it is cut to that.
 type keptRate struct {
-	Ceiling float64     `json:"ceiling"` // of a chat, whose kind is not known from its key
-	State   learn.State `json:"state"`
-	Whole   []string    `json:"whole,omitempty"` // methods that are limited as a whole
+	State learn.State `json:"state"`
+	Whole []string    `json:"whole,omitempty"` // methods that are limited as a whole
 }
 
 func (l *Limiter) toldRate(f store.Fact) {
@@ -277,6 +360,12 @@ func (l *Limiter) toldRate(f store.Fact) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var kept keptRate
+	known := t.find(what)
+	if f.Value != nil && (json.Unmarshal(f.Value, &kept) != nil ||
+		known != nil && !kept.State.Flooded.After(known.State().Flooded)) {
+		return // this process has known that flood, and grown since
+	}
 	defer func() {
 		delete(t.dirty, what) // it is what the store has
 		l.tellLocked(what, ratelimit.Change{})
@@ -285,15 +374,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 		t.forget(what)
 		return
 	}
-	var kept keptRate
-	if json.Unmarshal(f.Value, &kept) != nil {
-		return
-	}
-	known := t.find(what)
-	if known != nil && !kept.State.Flooded.After(known.State().Flooded) {
-		return // this process has known that flood, and grown since
-	}
-	rate := l.rateLocked(what, kept.Ceiling)
+	rate := l.rateLocked(what)
 	if rate == nil {
 		return
 	}
@@ -321,7 +402,7 @@ func (t *learning) changes(now time.Time) []store.Fact {
 	var facts []store.Fact
 	for what := range t.dirty {
 		if r := t.find(what); r != nil {
-			facts = append(facts, fact(what.key(), keptRate{r.Ceiling(), r.State(), t.methods(what.category)}, now.Add(rateKept)))
+			facts = append(facts, fact(what.key(), keptRate{r.State(), t.methods(what.category)}, now.Add(rateKept)))
 		} else {
 			facts = append(facts, store.Fact{Key: what.key()})
 		}

@@ -204,6 +204,7 @@ func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
 		r := &recorder{}
 		_, call := process(t, invoke.LimiterOptions{Memory: d, OnFailure: store.Local, Observer: r}, &server{})
 		require.NoError(t, call(t.Context(), to(1)))
+		synctest.Wait()
 		require.Equal(t, []string{"store lost"}, r.kinds())
 		d.setDown(false)
 		time.Sleep(10 * time.Second)
@@ -215,7 +216,10 @@ func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
 func limited(perSecond float64, burst int) (*server, *int) {
 	tokens, at, flooded := float64(burst), time.Now(), 0
 	var stands time.Time
+	var mu sync.Mutex
 	return &server{answer: func(int, bin.Encoder) error {
+		mu.Lock()
+		defer mu.Unlock()
 		now := time.Now()
 		tokens, at = min(float64(burst), tokens+now.Sub(at).Seconds()*perSecond), now
 		if tokens < 1 || now.Before(stands) {

@@ -26,31 +26,29 @@ func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) e
 	if err != nil {
 		return fmt.Errorf("rate limits: %w", err)
 	}
-	l.spread(func(all *limits) {
-		for category, limit := range next {
-			all.set(category.String(), limit)
-		}
-	})
+	l.spread(next)
 	return nil
 }
 
-// updateCategories returns the limits that were changed.
-func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Change) (map[classify.Category]ratelimit.Limit, error) {
+// updateCategories returns the limits that were changed, by name.
+func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Change) (map[string]ratelimit.Rule, error) {
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := make(map[classify.Category]ratelimit.Limit, len(changes))
+	next := make(map[string]ratelimit.Rule, len(changes))
+	limits := make(map[classify.Category]ratelimit.Limit, len(changes))
 	var errs []error
 	for category, change := range changes {
 		rule, err := change.Apply(t.configured[category])
 		errs = append(errs, named(category.String(), err))
-		next[category], _ = rule.(ratelimit.Limit)
+		limits[category], _ = rule.(ratelimit.Limit)
+		next[category.String()] = rule
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
-	for category, limit := range next {
+	for category, limit := range limits {
 		t.configured[category] = limit
 		if r := t.categories[category]; r == nil {
 			t.begin(category)
@@ -73,11 +71,7 @@ func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
 	if err != nil {
 		return fmt.Errorf("gates: %w", err)
 	}
-	l.spread(func(all *limits) {
-		for name, rule := range next {
-			all.set(name, rule)
-		}
-	})
+	l.spread(next)
 	return nil
 }
 
@@ -100,56 +94,47 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 	return next, nil
 }
 
-// limits are those that were changed while the account's processes ran, as they are told
-// from one to the others.
-type limits struct {
-	Buckets map[string]ratelimit.Limit  `json:"buckets,omitempty"`
-	Windows map[string]ratelimit.Window `json:"windows,omitempty"`
+// limit is one that was changed while the account's processes ran, as it is told from one to
+// the others. Each is a fact of its own, so that no change takes back another that was made
+// at the same time.
+type limit struct {
+	Bucket *ratelimit.Limit  `json:"bucket,omitempty"`
+	Window *ratelimit.Window `json:"window,omitempty"`
 }
 
-func (all *limits) set(name string, rule ratelimit.Rule) {
-	switch rule := rule.(type) {
-	case ratelimit.Limit:
-		if all.Buckets == nil {
-			all.Buckets = map[string]ratelimit.Limit{}
-		}
-		all.Buckets[name] = rule
-	case ratelimit.Window:
-		if all.Windows == nil {
-			all.Windows = map[string]ratelimit.Window{}
-		}
-		all.Windows[name] = rule
-	}
-}
-
-// spread tells the other processes of a change.
-func (l *Limiter) spread(change func(*limits)) {
+// spread tells the other processes of changes.
+func (l *Limiter) spread(changed map[string]ratelimit.Rule) {
 	k := l.keeper
 	if k == nil || !k.shared {
 		return
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	change(&k.limits)
-	k.pending[limitsFact] = fact(limitsFact, k.limits, l.clock.Now().Add(limitsKept))
-	k.saveLocked(l.life)
+	for name, rule := range changed {
+		var next limit
+		switch rule := rule.(type) {
+		case ratelimit.Limit:
+			next.Bucket = &rule
+		case ratelimit.Window:
+			next.Window = &rule
+		}
+		k.pending[limitFact+name] = fact(limitFact+name, next, l.clock.Now().Add(limitsKept))
+	}
+	k.mu.Unlock()
+	k.save(l.life)
 }
 
 // adopt takes over what another process has changed. What this one has no gate for, or
 // of another kind, is left alone: the program there may be another version.
-func (l *Limiter) adopt(changed limits) {
-	l.keeper.mu.Lock()
-	l.keeper.limits = changed
-	l.keeper.mu.Unlock()
-	for name, rule := range changed.Buckets {
-		l.adoptRule(name, rule)
+func (l *Limiter) adopt(name string, changed limit) {
+	var rule ratelimit.Rule
+	switch {
+	case changed.Bucket != nil:
+		rule = *changed.Bucket
+	case changed.Window != nil:
+		rule = *changed.Window
+	default:
+		return
 	}
-	for name, rule := range changed.Windows {
-		l.adoptRule(name, rule)
-	}
-}
-
-func (l *Limiter) adoptRule(name string, rule ratelimit.Rule) {
 	if category, err := classify.ParseCategory(name); err == nil {
 		_, _ = l.updateCategories(map[classify.Category]ratelimit.Change{category: ratelimit.To(rule)})
 		return

@@ -186,10 +186,14 @@ func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	now := l.nowLocked()
 	w := l.waiterLocked(context.Background(), background, cost, gates)
 	defer l.leaveLocked(w)
-	if l.freeLocked(w) {
+	free := l.freeLocked(w)
+	if free && !l.outage.over(now) {
 		return nobody, nil
 	}
 	if !readyLocked(cost, gates, now) || l.advanceLocked(w, now) != nil {
+		if free {
+			return nobody, nil
+		}
 		return nobody, l.refusalLocked(background, cost, gates).asError()
 	}
 	if err := l.askLocked(w); err != nil {

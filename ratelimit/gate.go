@@ -76,10 +76,28 @@ func (l *Limiter) NewGates(name string, rule Rule) (*Gates, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.addGates(s), nil
+}
+
+// Another adds a set of the same name with a rule of its own, for other keys: that some
+// gates have another rule than the rest. With [Options.Shared] the gate of a key is one and
+// the same in all sets of a name, and it has to be asked for in one of them at a time. Its
+// error is that of the rule, a [*LimitError].
+func (g *Gates) Another(rule Rule) (*Gates, error) {
+	l := g.set.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := named(g.set.name, rule.Validate()); err != nil {
+		return nil, err
+	}
+	return l.addGates(l.makeSet(g.set.name, rule)), nil
+}
+
+func (l *Limiter) addGates(s *set) *Gates {
 	s.keyed = true
 	s.busy = map[uint64]*line{}
 	l.sets = append(l.sets, s)
-	return &Gates{set: s}, nil
+	return &Gates{set: s}
 }
 
 // Key returns the gate of a key. It costs nothing: the gate comes to life with its

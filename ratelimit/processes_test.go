@@ -590,3 +590,46 @@ func TestOutageIsToldByOneAtATimeAndMayCallTheLimiter(t *testing.T) {
 		require.Positive(t, told.Load())
 	})
 }
+
+func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(0)
+		var told []error
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Open, OnOutage: func(err error) { told = append(told, err) }})
+		g := newGate(t, l, "g", 10, 10)
+		m.setDown(true)
+		for range 1000 {
+			require.NoError(t, l.Try(1, g))
+			time.Sleep(10 * time.Millisecond)
+		}
+		m.setDown(false)
+		passed := 0
+		for i := range 3000 {
+			if l.Try(1, g) == nil && i >= 2000 {
+				passed++
+			}
+			time.Sleep(time.Millisecond)
+		}
+		require.Len(t, told, 2)
+		require.NoError(t, told[1])
+		require.LessOrEqual(t, passed, 11, "the limit holds again")
+	})
+}
+
+func TestSetsOfOneNameHaveRulesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{Shared: newMemory(0)})
+		one, err := l.NewGates("pace", ratelimit.Limit{Rate: 1, Burst: 1})
+		require.NoError(t, err)
+		two, err := one.Another(ratelimit.Limit{Rate: 1, Burst: 5})
+		require.NoError(t, err)
+		_, err = one.Another(ratelimit.Limit{Rate: -1})
+		require.ErrorContains(t, err, "pace.rate is -1")
+		require.NoError(t, l.Try(1, one.Key(1)))
+		require.ErrorIs(t, l.Try(1, one.Key(1)), ratelimit.ErrRejected)
+		for range 5 {
+			require.NoError(t, l.Try(1, two.Key(2)))
+		}
+		require.ErrorIs(t, l.Try(1, two.Key(2)), ratelimit.ErrRejected)
+	})
+}

@@ -68,10 +68,14 @@ func (l *Limiter) newSet(name string, rule Rule) (*set, error) {
 			}
 		}
 	}
+	return l.makeSet(name, rule), nil
+}
+
+func (l *Limiter) makeSet(name string, rule Rule) *set {
 	s := &set{name: name, limiter: l}
 	s.single.set = s
 	s.setRule(rule)
-	return s, nil
+	return s
 }
 
 func (s *set) setRule(rule Rule) {

@@ -64,12 +64,17 @@ func (a awards) left(ctx context.Context, m *tg.Message) string {
 }
 
 // member is the name behind a command, without @ and in lower case, as Telegram takes
-// names.
+// names, and "" for what is none.
 func member(text string) string {
-	_, rest, _ := strings.Cut(text, " ")
-	name, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	return strings.ToLower(strings.TrimPrefix(name, "@"))
+	words := strings.Fields(text)
+	if len(words) < 2 || len(words[1]) > longestName {
+		return ""
+	}
+	return strings.ToLower(strings.TrimPrefix(words[1], "@"))
 }
+
+// longestName is twice what Telegram allows, in bytes.
+const longestName = 64
 
 // chatOf is the chat of a message, as a part of a key.
 func chatOf(m *tg.Message) string { return fmt.Sprint(m.PeerID) }

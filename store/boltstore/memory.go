@@ -27,11 +27,8 @@ func (s *Store) Load(ctx context.Context) (facts []store.Fact, err error) {
 	err = s.read(ctx, "load", func(b *bolt.Bucket) error {
 		now := s.wall.Now()
 		return b.Bucket(known).ForEach(func(k, v []byte) error {
-			value, until, ok := decodeFact(v)
-			if !ok {
-				return ErrCorrupt
-			}
-			if until.After(now) {
+			// What is no fact must not hide the others. A sweep deletes it.
+			if value, until, ok := decodeFact(v); ok && until.After(now) {
 				facts = append(facts, store.Fact{Key: string(k), Value: append([]byte{}, value...), Until: until})
 			}
 			return nil

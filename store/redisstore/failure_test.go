@@ -213,9 +213,17 @@ func TestAStateThatIsNone(t *testing.T) {
 			require.ErrorIs(t, calls(s)[doing](ctx), store.ErrUnavailable, doing)
 		}
 		require.NoError(t, w.client.Del(ctx, w.prefix()+"clock").Err())
-		require.NoError(t, w.client.HSet(ctx, w.prefix()+"facts", "k", "no fact").Err())
-		_, err := s.Load(ctx)
-		require.ErrorIs(t, err, store.ErrUnavailable)
+		good := store.Fact{Key: "good", Value: []byte("v"), Until: w.time.Add(time.Hour)}
+		require.NoError(t, s.Save(ctx, good))
+		for key, kept := range map[string]string{
+			"1": "no fact", "2": "", "3": ":", "4": "99999999999999999999:v", "5": "9999999999999999", "6": "\xff\x00", "7": "-5:v", "8": "1e99:v",
+		} {
+			require.NoError(t, w.client.HSet(ctx, w.prefix()+"facts", key, kept).Err())
+		}
+		facts, err := s.Load(ctx)
+		require.NoError(t, err)
+		require.Len(t, facts, 1, "what is no fact hides no other")
+		require.Equal(t, good.Key, facts[0].Key)
 	})
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// Load implements store.Memory. Facts expire by the server's clock.
+// Load implements store.Memory. Facts expire by the server's clock. What is kept and is no
+// fact is passed over.
 func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
-	const doing = "load facts"
-	answer, err := s.run(ctx, doing, s.scripts.load, []string{s.factsKey()})
+	answer, err := s.run(ctx, "load facts", s.scripts.load, []string{s.factsKey()})
 	if err != nil {
 		return nil, err
 	}
@@ -23,11 +23,9 @@ func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
 	for i := 0; i+1 < len(list); i += 2 {
 		key, _ := list[i].(string)
 		kept, _ := list[i+1].(string)
-		f, err := decode(key, kept)
-		if err != nil {
-			return nil, s.unavailable(ctx, doing, err)
+		if f, err := decode(key, kept); err == nil {
+			facts = append(facts, f)
 		}
-		facts = append(facts, f)
 	}
 	return facts, nil
 }
