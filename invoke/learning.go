@@ -41,7 +41,9 @@ type learning struct {
 	unlearned [classify.Global + 1]*learn.Rate
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
 	narrow [classify.Global + 1]learn.Call
-	chats  map[classify.Peer]*lesson
+	// resting are the chats at rest that were flooded last.
+	resting [classify.Global + 1]map[classify.Peer]time.Time
+	chats   map[classify.Peer]*lesson
 	// spare are the gates of chats that were forgotten. There are never more gates than
 	// chats are remembered at a time.
 	spare []*ratelimit.Gates
@@ -126,15 +128,17 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	}
 	what, as := learned{category: c.Category}, c.sentAs.category
 	if record.Scope == flood.Chat {
-		l.learning.proved(c, record)
-		if !l.limitsChats() {
+		l.learning.suspect(c)
+		switch {
+		case !l.atRest(c):
+			what, as = learned{chat: c.Peer}, c.sentAs.chat
+		case !l.learning.wander(c):
 			return record
 		}
-		what, as = learned{chat: c.Peer}, c.sentAs.chat
 	}
 	rate, news := l.taught(what, as, c.sentAt, record)
-	if record.Scope != flood.Chat {
-		l.learning.proved(c, record)
+	if what.chat == 0 {
+		l.learning.proved(c, record.Widened)
 	}
 	if news {
 		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
@@ -149,6 +153,47 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 // ridesFree reports whether a method moves files. All parts but the first pass the buckets
 // free, so their floods say nothing about what goes through the buckets.
 func ridesFree(method string) bool { return strings.HasPrefix(method, "upload.") }
+
+// atRest reports whether the chat of a call had little else sent to it lately: a flood
+// there is hardly about how much it gets. One whose own rate is known, or where no chat has
+// a limit, is told apart by other means.
+func (l *Limiter) atRest(c *call) bool {
+	if !l.limitsChats() {
+		return true
+	}
+	l.learning.mu.Lock()
+	known := l.learning.chats[c.Peer] != nil
+	l.learning.mu.Unlock()
+	stats := l.chatGates(c.Peer).Key(uint64(c.Peer)).Stats()
+	return !known && stats.Tokens >= float64(stats.Limit.Burst-1)
+}
+
+// A program that sends to one chat after the other sits out each flood before it sends to
+// the next, so there are never two at a time to prove that they belong together. But
+// chats at rest do not flood by turns: wanderers are how many different ones, within a
+// while, are taken for a limit of all.
+const (
+	wanderers    = 3
+	wanderWithin = time.Minute
+)
+
+// wander reports whether floods wander from chat to chat, with this one.
+func (t *learning) wander(c *call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	resting := t.resting[c.Category]
+	if resting == nil {
+		resting = map[classify.Peer]time.Time{}
+		t.resting[c.Category] = resting
+	}
+	maps.DeleteFunc(resting, func(_ classify.Peer, at time.Time) bool { return c.sentAt.Sub(at) > wanderWithin })
+	resting[c.Peer] = c.sentAt
+	if len(resting) < wanderers {
+		return false
+	}
+	clear(resting)
+	return true
+}
 
 // chatCeiling is what a chat is limited to in calls a second.
 func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
@@ -170,20 +215,25 @@ func (t *learning) isWhole(method string, category classify.Category) bool {
 	return t.whole[method] == category
 }
 
-// proved notes that a flood of the method was not that of one chat. Then the one that was
-// taken for a chat's was not either.
-func (t *learning) proved(c *call, record flood.Record) {
+// suspect notes a flood that is one chat's as far as is known.
+func (t *learning) suspect(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.narrow[c.Category] = c.sentAs.category
+}
+
+// proved notes that a flood of the method was not that of one chat. If it took a second
+// flood to see it, the first was not either.
+func (t *learning) proved(c *call, widened bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.categories[c.Category]
-	switch {
-	case record.Scope == flood.Chat:
-		t.narrow[c.Category] = c.sentAs.category
-	case r != nil:
-		t.whole[c.Method] = c.Category
-		if record.Widened {
-			r.Flooded(t.narrow[c.Category])
-		}
+	if r == nil {
+		return
+	}
+	t.whole[c.Method] = c.Category
+	if widened {
+		r.Flooded(t.narrow[c.Category])
 	}
 }
 

@@ -302,6 +302,34 @@ func TestUnknownLimitIsLearned(t *testing.T) {
 	})
 }
 
+func TestLimitOfAllChatsIsLearnedByWhoSendsToOneAfterTheOther(t *testing.T) {
+	for name, mode := range map[string]invoke.ChatMode{"a bot": invoke.ChatsAlways, "a person": invoke.ChatsNever} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, flooded := limited(7, 10)
+				limiter, call := process(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: mode}}, s)
+				start, sent, early := time.Now(), 0, 0
+				for chat := int64(0); time.Since(start) < 5*time.Minute; chat++ {
+					if call(t.Context(), to(chat%60+1)) == nil {
+						sent++
+					} else {
+						time.Sleep(time.Second)
+					}
+					if time.Since(start) < time.Minute {
+						early = *flooded
+					}
+				}
+				t.Logf("%d came through, of %d; %d floods, %d of them in the first minute", sent, 5*60*7, *flooded, early)
+				require.GreaterOrEqual(t, sent, 5*60*7*85/100)
+				require.LessOrEqual(t, *flooded-early, 5)
+				for _, rate := range limiter.Learned() {
+					require.Equal(t, classify.Message, rate.Category, "no chat is to blame")
+				}
+			})
+		})
+	}
+}
+
 func TestNoisyChatLearnsItsOwnRateAndCostsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
@@ -435,7 +463,15 @@ func TestLimitsAreChangedForAllProcesses(t *testing.T) {
 type alone struct{}
 
 func (alone) Take(_ context.Context, charges []ratelimit.Charge) (bool, []ratelimit.Found, error) {
-	return true, make([]ratelimit.Found, len(charges)), nil
+	found := make([]ratelimit.Found, len(charges))
+	for i, c := range charges {
+		found[i].Used = c.Used
+		found[i].Used.Count += c.Cost
+		if limit, ok := c.Rule.(ratelimit.Limit); ok {
+			found[i].Used.Refill += time.Duration(float64(c.Cost) / limit.Rate * float64(time.Second))
+		}
+	}
+	return true, found, nil
 }
 
 func (alone) GiveBack(context.Context, []ratelimit.Charge) error { return nil }

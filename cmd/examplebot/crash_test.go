@@ -167,7 +167,7 @@ func TestKilledAndRestartedInsideAFlood(t *testing.T) {
 			calls := func() int { return cloud.Record().Methods[method].Calls }
 
 			first := l.live(t, met, time.Minute)
-			require.Equal(t, lived{met: met, first: first.first}, first)
+			require.Equal(t, met, first.met) // it may get a word in that it knows, before it dies
 			require.Equal(t, met, calls())
 
 			tries, reached, usual := 0, 0, first.first
