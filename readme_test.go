@@ -18,6 +18,7 @@ const prelude = `package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"os"
 	"time"
@@ -43,6 +44,7 @@ import (
 
 var (
 	_ = errors.New
+	_ = fmt.Errorf
 	_ = log.Print
 	_ = os.Getenv
 	_ = time.Now
