@@ -231,12 +231,14 @@ func TestAFileThatIsOverwrittenUnderCallsHangsNobody(t *testing.T) {
 						_, _ = s.Decide(context.Background(), keyed.Request{
 							Key: keyed.Key(i, n), Window: keyed.Window{Limit: 1, Period: time.Hour}, Cost: 1, Record: true,
 						})
+						_, _ = s.Load(context.Background())
+						time.Sleep(time.Millisecond) // so that some look while another writes
 					}
 				})
 			}
-			time.Sleep(20 * time.Millisecond)
-			harm(t, path)
 			time.Sleep(100 * time.Millisecond)
+			harm(t, path)
+			time.Sleep(200 * time.Millisecond)
 			cancel()
 			ended := make(chan struct{})
 			go func() {
