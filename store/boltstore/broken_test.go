@@ -206,3 +206,51 @@ func TestCloseUnderCalls(t *testing.T) {
 		require.Equal(t, n, w.Limit-got.Remaining)
 	}
 }
+
+func TestAFileThatIsOverwrittenUnderCallsHangsNobody(t *testing.T) {
+	for name, harm := range map[string]func(*testing.T, string){
+		"garbage": func(t *testing.T, path string) {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			require.NoError(t, err)
+			_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, 1<<16), 0)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		},
+		"empty": func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s.db")
+			s, err := boltstore.Open(path, boltstore.Options{})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(context.Background())
+			var calls sync.WaitGroup
+			for i := range 10 {
+				calls.Go(func() {
+					for n := 0; ctx.Err() == nil; n++ {
+						// A context that does not end: the calls have to by themselves.
+						_, _ = s.Decide(context.Background(), keyed.Request{
+							Key: keyed.Key(i, n), Window: keyed.Window{Limit: 1, Period: time.Hour}, Cost: 1, Record: true,
+						})
+						_, _ = s.Load(context.Background())
+						time.Sleep(time.Millisecond) // so that some look while another writes
+					}
+				})
+			}
+			time.Sleep(100 * time.Millisecond)
+			harm(t, path)
+			time.Sleep(200 * time.Millisecond)
+			cancel()
+			ended := make(chan struct{})
+			go func() {
+				calls.Wait()
+				_ = s.Close()
+				close(ended)
+			}()
+			select {
+			case <-ended:
+			case <-time.After(10 * time.Second):
+				t.Fatal("it hangs")
+			}
+		})
+	}
+}

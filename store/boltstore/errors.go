@@ -59,7 +59,8 @@ func (s *Store) explain(doing string, err error) error {
 		err, hint = ErrLocked, "end the other one, or use another file"
 	case is(berrors.ErrDatabaseNotOpen):
 		err = keyed.ErrClosed
-	case is(berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum, berrors.ErrInvalidMapping, keyed.ErrState):
+	case is(berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum, berrors.ErrInvalidMapping, keyed.ErrState),
+		strings.Contains(err.Error(), "file size too small"): // of which bbolt has the text alone
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case is(fs.ErrNotExist):
 		hint = "make its directory first"

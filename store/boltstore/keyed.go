@@ -19,13 +19,16 @@ func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, erro
 	key := stateKey(r.Key, r.Window.Kind)
 	look := r
 	look.Record = false
-	var seen keyed.Result
+	seen := new(keyed.Result)
 	err := s.read(ctx, "read", func(b *bolt.Bucket) (err error) {
-		seen, _, err = s.decide(b.Bucket(states).Get(key), look)
+		*seen, _, err = s.decide(b.Bucket(states).Get(key), look)
 		return err
 	})
-	if err != nil || !r.Record || seen.Limited {
-		return seen, err
+	if err != nil {
+		return keyed.Result{}, err
+	}
+	if !r.Record || seen.Limited {
+		return *seen, nil
 	}
 	// A result of its own, for the write may outlast the call.
 	charged := new(keyed.Result)

@@ -23,8 +23,9 @@ func decodeFact(v []byte) (value []byte, until time.Time, ok bool) {
 }
 
 // Load implements [store.Memory]. It waits for no one.
-func (s *Store) Load(ctx context.Context) (facts []store.Fact, err error) {
-	err = s.read(ctx, "load", func(b *bolt.Bucket) error {
+func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
+	var facts []store.Fact
+	err := s.read(ctx, "load", func(b *bolt.Bucket) error {
 		now := s.wall.Now()
 		return b.Bucket(known).ForEach(func(k, v []byte) error {
 			// What is no fact must not hide the others. A sweep deletes it.

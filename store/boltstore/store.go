@@ -48,11 +48,14 @@ type Store struct {
 	closing chan struct{} // closed by Close
 	ended   chan struct{} // closed when nothing is written any more
 	once    sync.Once
-	closed  error // what Close returns, once ended is closed
+	closed  error // of the file, once ended is closed
+	result  error // what Close returns
 
 	// broken is why the file cannot be used any more: bbolt has panicked, not under our
-	// code but in its own, and who knows what it has left locked.
+	// code but in its own, and who knows what it has left locked. lost is closed then, for
+	// those who wait for such a lock.
 	broken atomic.Pointer[error]
+	lost   chan struct{}
 
 	// The writer's: where its sweeps go on.
 	sweptStates, sweptFacts []byte
@@ -96,6 +99,7 @@ func Open(path string, o Options) (*Store, error) {
 		writes:  make(chan *write),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
+		lost:    make(chan struct{}),
 	}
 	if err := s.open(o); err != nil {
 		if s.file != nil {
@@ -171,12 +175,25 @@ func prepare(tx *bolt.Tx) (last time.Time, err error) {
 // Close waits for the write that is going on, if any, and closes the file. Calls that
 // come later, and those that wait, fail with an error that matches [keyed.ErrClosed].
 func (s *Store) Close() error {
-	s.once.Do(func() { close(s.closing) })
-	<-s.ended
-	return s.closed
+	s.once.Do(func() {
+		close(s.closing)
+		select {
+		case <-s.ended:
+		case <-s.lost:
+			select {
+			case <-s.ended:
+			case <-time.After(time.Second): // it waits for what a panic has left locked
+				s.result = release(s.file)
+				return
+			}
+		}
+		s.result = s.closed
+	})
+	return s.result
 }
 
-// read runs f in a transaction that sees what is written, and waits for no one.
+// read runs f in a transaction that sees what is written, and waits for no one. If it
+// returns an error, f may run on: what it writes to must not be read then.
 func (s *Store) read(ctx context.Context, doing string, f func(b *bolt.Bucket) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -186,7 +203,16 @@ func (s *Store) read(ctx context.Context, doing string, f func(b *bolt.Bucket) e
 		return keyed.ErrClosed
 	default:
 	}
-	return s.explain(doing, s.inside(s.db.View, f))
+	done := make(chan error, 1)
+	go func() { done <- s.inside(s.db.View, f) }()
+	select {
+	case err := <-done:
+		return s.explain(doing, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.lost:
+		return s.explain(doing, *s.broken.Load())
+	}
 }
 
 // inside runs f in a transaction, and turns panics into errors. If it was f that has
@@ -203,7 +229,9 @@ func (s *Store) inside(transaction func(func(*bolt.Tx) error) error, f func(b *b
 		})
 	})
 	if err != inner && errors.As(err, new(*panicked)) {
-		s.broken.Store(&err)
+		if s.broken.CompareAndSwap(nil, &err) {
+			close(s.lost)
+		}
 	}
 	return err
 }

@@ -31,6 +31,8 @@ func (s *Store) do(ctx context.Context, doing string, apply func(*bolt.Bucket) (
 	select {
 	case <-s.closing:
 		return keyed.ErrClosed
+	case <-s.lost:
+		return s.explain(doing, *s.broken.Load())
 	case <-ctx.Done():
 		return ctx.Err()
 	case s.writes <- w:
@@ -38,6 +40,8 @@ func (s *Store) do(ctx context.Context, doing string, apply func(*bolt.Bucket) (
 	select {
 	case <-w.done:
 		return w.err
+	case <-s.lost:
+		return s.explain(doing, *s.broken.Load())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
