@@ -19,12 +19,9 @@ import (
 // store, two seconds at most. Should the store be unavailable, they learn of it when it is
 // back.
 func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
-	if err := checkCategories(changes); err != nil {
-		return err
-	}
 	next, err := l.updateCategories(changes)
 	if err != nil {
-		return fmt.Errorf("rate limits: %w", err)
+		return err
 	}
 	l.spread(next)
 	return nil
@@ -37,10 +34,15 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 	defer t.mu.Unlock()
 	next := make(map[string]ratelimit.Rule, len(changes))
 	limits := make(map[classify.Category]ratelimit.Limit, len(changes))
-	var errs []error
+	errs := []error{checkCategories(changes)}
 	for category, change := range changes {
+		if !category.Valid() {
+			continue
+		}
 		rule, err := change.Apply(t.configured[category])
-		errs = append(errs, named(category.String(), err))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
+		}
 		limits[category], _ = rule.(ratelimit.Limit)
 		next[category.String()] = rule
 	}
