@@ -30,8 +30,8 @@ type learning struct {
 
 	// learned is how many rates there are, for those who want to know without the mutex.
 	learned atomic.Int64
-	// news tells that there is something to keep.
-	news atomic.Bool
+	// news tells that there is something to keep, urgent that it is not to wait.
+	news, urgent atomic.Bool
 
 	mu         sync.Mutex
 	configured [classify.Global + 1]ratelimit.Limit
@@ -61,7 +61,15 @@ type lesson struct {
 	at   time.Time        // when the last call went out
 	over time.Time        // when the flood is that taught it last
 	pace *ratelimit.Gates // of a chat: a gate of its own
+
+	// Of the processes that share the rate, the one that met the last flood leads, and the
+	// others follow what it tells. heard is when that was.
+	leads bool
+	heard time.Time
 }
+
+// leaderLost is how long a process that leads may be silent before another goes on alone.
+const leaderLost = 30 * time.Second
 
 // learned names a rate.
 type learned struct {
@@ -271,7 +279,7 @@ func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flo
 	if !rate.Flooded(as) {
 		return 0, false
 	}
-	rate.over = record.Until
+	rate.over, rate.leads = record.Until, true
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
@@ -376,10 +384,27 @@ func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
 		t.forget(what)
 		l.tellLocked(what, ratelimit.Change{})
 	case r.PerSecond() != r.told: // what was not told would look as if it were not used
-		t.note(what)
 		l.tellLocked(what, ratelimit.Change{})
+		if !l.shares {
+			t.note(what)
+		}
+	}
+	if l.shares {
+		l.leadLocked(what, r, now)
 	}
 	return as
+}
+
+// leadLocked tells the processes that follow how far the rate has come.
+func (l *Limiter) leadLocked(what learned, r *lesson, now time.Time) {
+	if !r.leads && now.Sub(r.heard) < leaderLost {
+		return
+	}
+	r.leads = true
+	l.learning.note(what)
+	if r.Moved() {
+		l.learning.urgent.Store(true)
+	}
 }
 
 // sentByAll is how many calls the processes of the account have sent together since this one
@@ -393,7 +418,7 @@ func (l *Limiter) sentByAll(what learned, r *lesson, now time.Time) int {
 	if what.chat != 0 {
 		gate = r.pace.Key(uint64(what.chat))
 	}
-	if gate.Stats().Tokens >= 1 {
+	if stats := gate.Stats(); stats.Tokens >= 1 && stats.Waiters == 0 {
 		return 1
 	}
 	return min(max(1, int(math.Round(now.Sub(r.at).Seconds()*r.PerSecond()))), maxSentByAll)

@@ -266,7 +266,7 @@ func (l *Limiter) gatherLocked() {
 	if !l.learning.news.Load() {
 		return
 	}
-	if now := l.clock.Now(); len(floods) > 0 || !now.Before(k.next) {
+	if now := l.clock.Now(); l.learning.urgent.Swap(false) || len(floods) > 0 || !now.Before(k.next) {
 		k.next = now.Add(rateEvery)
 		for _, f := range l.learning.changes(now) {
 			k.pending[f.Key] = f
@@ -361,10 +361,17 @@ func (l *Limiter) toldRate(f store.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var kept keptRate
-	known := t.find(what)
-	if f.Value != nil && (json.Unmarshal(f.Value, &kept) != nil ||
-		known != nil && !kept.State.Flooded.After(known.State().Flooded)) {
-		return // this process has known that flood, and grown since
+	known, now := t.find(what), l.clock.Now()
+	if f.Value != nil && json.Unmarshal(f.Value, &kept) != nil {
+		return
+	}
+	if f.Value != nil && known != nil && !kept.State.Flooded.After(known.State().Flooded) {
+		// This process has known that flood, and has grown since, or follows.
+		if l.shares && !known.leads && kept.State.Flooded.Equal(known.State().Flooded) && known.Follow(kept.State, now) == nil {
+			known.heard = now
+			l.tellLocked(what, ratelimit.Change{})
+		}
+		return
 	}
 	defer func() {
 		delete(t.dirty, what) // it is what the store has
@@ -378,7 +385,8 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if rate == nil {
 		return
 	}
-	if rate.Restore(kept.State, l.clock.Now()) != nil && known == nil {
+	rate.leads, rate.heard = false, now
+	if rate.Restore(kept.State, now) != nil && known == nil {
 		t.forget(what)
 	}
 	if r := t.find(what); r == nil || !r.Learned() {

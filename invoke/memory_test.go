@@ -278,7 +278,7 @@ func TestUnknownLimitIsLearned(t *testing.T) {
 		sent := work(t, call, 9*time.Minute)
 		t.Logf("in 9 minutes %d came through, of 5400; %d floods, %d in the first minute", sent, *flooded-before, before)
 		require.GreaterOrEqual(t, sent, 5400*9/10)
-		require.LessOrEqual(t, *flooded-before, 9)
+		require.LessOrEqual(t, *flooded-before, 10, "one in some 55 s of use")
 
 		rates := limiter.Learned()
 		require.Len(t, rates, 1)

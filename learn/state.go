@@ -16,6 +16,8 @@ type State struct {
 	Spare float64 `json:"spare"`
 	// Used is for how many seconds the rate has been used since the last flood.
 	Used float64 `json:"used"`
+	// Hold is after how many seconds of use the rate is probed; 0 is for the longest.
+	Hold float64 `json:"hold,omitempty"`
 	// Flooded is when the call went out whose flood lowered the rate last.
 	Flooded time.Time `json:"flooded"`
 }
@@ -25,7 +27,7 @@ func (r *Rate) State() State {
 	if !r.learned {
 		return State{}
 	}
-	return State{Held: r.held, Spare: r.spare, Used: r.used, Flooded: r.flooded.Round(0)}
+	return State{Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Flooded: r.flooded.Round(0)}
 }
 
 // Restore takes over a state, in place of what has been learned. It begins at or below
@@ -35,10 +37,52 @@ func (r *Rate) State() State {
 // that is negative or not finite, or a time more than a day ahead. The Rate is then as
 // it was.
 func (r *Rate) Restore(state State, now time.Time) error {
+	if err := state.check(now); err != nil {
+		return err
+	}
+	r.take(state)
+	r.used = min(state.Used, checkAfter)
+	r.low = beta * r.plateau()
+	r.flooded = state.Flooded
+	if r.flooded.After(now) {
+		r.flooded = now
+	}
+	r.from, r.over, r.idle = 0, 0, 0
+	r.since, r.before, r.lowered, r.burst = Call{}, r.number, r.number, false
+	r.move()
+	return nil
+}
+
+// Follow takes over how far another Rate has come since a flood that both know of, in a
+// probe too. Of several that share one limit, one leads and the others follow it from
+// time to time: were each to go its own way, the fastest would be held up by the slowest
+// and take its own rate for one that holds. The error is as Restore's.
+func (r *Rate) Follow(state State, now time.Time) error {
+	if err := state.check(now); err != nil {
+		return err
+	}
+	r.take(state)
+	r.used = state.Used
+	r.move()
+	return nil
+}
+
+func (r *Rate) take(state State) {
+	r.learned = state.Held > 0
+	r.believe(state.Held)
+	r.spare = max(noSpare, state.Spare)
+	r.hold = probeAfter
+	if state.Hold > 0 {
+		r.hold = min(max(state.Hold, checkAfter), probeAfter)
+	}
+}
+
+// check names what is wrong with a state that no Rate can have given.
+func (state State) check(now time.Time) error {
 	for _, field := range []struct {
 		name  string
 		value float64
-	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}} {
+	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}, {"hold", state.Hold}} {
 		if !(field.value >= 0) || math.IsInf(field.value, 1) {
 			return fmt.Errorf("learn: restore: %s is %v, want a finite number, at least 0", field.name, field.value)
 		}
@@ -47,17 +91,5 @@ func (r *Rate) Restore(state State, now time.Time) error {
 		return fmt.Errorf("learn: restore: flooded is %v, which is more than a day after %v",
 			state.Flooded.Format(time.RFC3339), now.Format(time.RFC3339))
 	}
-	r.learned = state.Held > 0
-	r.believe(state.Held)
-	r.spare = max(noSpare, state.Spare)
-	r.low = beta * r.plateau()
-	r.used, r.hold = min(state.Used, checkAfter), probeAfter
-	r.flooded = state.Flooded
-	if r.flooded.After(now) {
-		r.flooded = now
-	}
-	r.from, r.over, r.idle = 0, 0, 0
-	r.since, r.before, r.lowered, r.burst = Call{}, r.number, r.number, false
-	r.move()
 	return nil
 }

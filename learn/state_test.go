@@ -123,3 +123,22 @@ func FuzzRate(f *testing.F) {
 		require.NoError(t, newRate(t, 30).Restore(r.State(), r.State().Flooded))
 	})
 }
+
+func TestFollowKeepsInStepWithWhoLeads(t *testing.T) {
+	leader, follower := newRate(t, 30), newRate(t, 30)
+	now := use(leader, clock(0), 2)
+	leader.Flooded(leader.Sent(now))
+	require.NoError(t, follower.Restore(leader.State(), now))
+	for leader.PerSecond() < 25 { // up to a probe, and into it
+		now = now.Add(time.Duration(float64(time.Second) / leader.PerSecond()))
+		leader.Sent(now)
+	}
+	require.Less(t, follower.PerSecond(), 25.0)
+	require.NoError(t, follower.Follow(leader.State(), now))
+	require.InDelta(t, leader.PerSecond(), follower.PerSecond(), 1e-9)
+	require.True(t, follower.Flooded(follower.Sent(now)), "what it sends now is after that flood")
+
+	before := follower.State()
+	require.Error(t, follower.Follow(learn.State{Held: math.NaN()}, now))
+	require.Equal(t, before, follower.State(), "it is as it was")
+}
