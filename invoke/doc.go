@@ -13,25 +13,35 @@
 //  5. hands back the answer. If that is a flood, it is remembered, and the call
 //     waits it out and starts again at 2, or gives up with a [*flood.WaitError].
 //
-// What several clients of one account share, the gates and the known floods, is a
-// [Limiter]. What one call wants to do differently rides on its context: see
-// [WithNoWait], [WithBackground], [WithThreshold], [WithCategory], [WithCost] and
-// [WithPermit].
+// What several clients of one account share, the gates, the known floods and what they
+// have taught, is a [Limiter]. With a [LimiterOptions].Memory it outlives the process, and
+// with [LimiterOptions].Shared the gates are those of all processes of the account. What
+// one call wants to do differently rides on its context: see [WithNoWait],
+// [WithBackground], [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
 //
 // A gotd program adopts all of it with one field of its options:
 //
 //	telegram.Options{Middlewares: []telegram.Middleware{invoke.Must(invoke.Options{})}}
+//
+// # Learning
+//
+// A flood of a method or of the account lowers the limit of the call's category, one of a
+// chat that of the chat, and what holds is found again as it is used (package learn). Calls
+// that are refused for good are stopped once there were too many of a kind (flood.Guard).
+// [Limiter.Learned] and [Limiter.Refusals] tell what stands.
 //
 // # Guarantees
 //
 //   - Each dispatch is charged, a retry like a first attempt, and what was not
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.
-//   - No request leaves inside a known flood's scope before its deadline.
+//   - No request leaves inside a known flood's scope before its deadline, nor, with a
+//     Memory, after a restart.
 //   - A context that is done ends a call at once, wherever it waits, and so does
 //     [Middleware.Close]: what waited is not sent.
-//   - Errors pass through as they came, except a flood that is given up on: gotd's
-//     uploader and downloader would sleep that out once more.
+//   - Errors pass through as they came, except a flood that is given up on, which gotd's
+//     uploader and downloader would sleep out once more, and a refusal that never passes,
+//     which is wrapped in a [*flood.RefusalError].
 //   - Observer and logger are called without a lock held. A panic of the observer
 //     is contained.
 //

@@ -1,0 +1,188 @@
+package invoke
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+// longestLesson is the longest flood that a rate is learned from. One of an hour is a quota
+// or a punishment, and no rate would have avoided it.
+const longestLesson = time.Minute
+
+// flooded tells the book of a flood, and learns from it. A method whose floods proved to be
+// those of all chats need not prove it at each of them: while the rate of its category is
+// one that was learned that way, the flood is taken for what the last one was.
+func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
+	if notice.Kind != flood.FloodWait || notice.Wait > longestLesson || ridesFree(c.Method) {
+		return l.book.Flooded(pass, notice)
+	}
+	var record flood.Record
+	if l.learning.isWhole(c.Method, c.Category) {
+		record = l.book.FloodedWhole(pass, notice)
+	} else {
+		record = l.book.Flooded(pass, notice)
+	}
+	what, as := learned{category: c.Category}, c.sentAs.category
+	if record.Scope == flood.Chat {
+		l.learning.suspect(c)
+		switch {
+		case !l.atRest(c):
+			what, as = learned{chat: c.Peer}, c.sentAs.chat
+		case !l.learning.wander(c):
+			return record
+		}
+	}
+	rate, news := l.taught(what, as, c.sentAt, record)
+	if what.chat == 0 {
+		l.learning.proved(c, record.Widened)
+	}
+	if news {
+		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
+		if e.Chat = what.chat; what.chat == 0 {
+			e.Category = what.category
+		}
+		l.tell(e)
+	}
+	return record
+}
+
+// ridesFree reports whether a method moves files. All parts but the first pass the buckets
+// free, so their floods say nothing about what goes through the buckets.
+func ridesFree(method string) bool { return strings.HasPrefix(method, "upload.") }
+
+// atRest reports whether the chat of a call had little else sent to it lately: a flood
+// there is hardly about how much it gets. One whose own rate is known, or where no chat has
+// a limit, is told apart by other means.
+func (l *Limiter) atRest(c *call) bool {
+	if !l.limitsChats() {
+		return true
+	}
+	l.learning.mu.Lock()
+	known := l.learning.chats[c.Peer] != nil
+	l.learning.mu.Unlock()
+	stats := l.chatGates(c.Peer).Key(uint64(c.Peer)).Stats()
+	return !known && stats.Tokens >= float64(stats.Limit.Burst-1)
+}
+
+// A program that sends to one chat after the other sits out each flood before it sends to
+// the next, so there are never two at a time to prove that they belong together. But
+// chats at rest do not flood by turns: wanderers are how many different ones, within a
+// while, are taken for a limit of all.
+const (
+	wanderers    = 3
+	wanderWithin = time.Minute
+)
+
+// wander reports whether floods wander from chat to chat, with this one.
+func (t *learning) wander(c *call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	resting := t.resting[c.Category]
+	if resting == nil {
+		resting = map[classify.Peer]time.Time{}
+		t.resting[c.Category] = resting
+	}
+	maps.DeleteFunc(resting, func(_ classify.Peer, at time.Time) bool { return c.sentAt.Sub(at) > wanderWithin })
+	resting[c.Peer] = c.sentAt
+	if len(resting) < wanderers {
+		return false
+	}
+	clear(resting)
+	return true
+}
+
+// chatCeiling is what a chat is limited to in calls a second.
+func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
+	switch rule := l.chatGates(chat).Rule().(type) {
+	case ratelimit.Limit:
+		return rule.Rate
+	case ratelimit.Window:
+		return float64(rule.Limit) / rule.Period.Seconds()
+	}
+	return 0
+}
+
+func (t *learning) isWhole(method string, category classify.Category) bool {
+	if t.learned.Load() == 0 {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.whole[method] == category
+}
+
+// suspect notes a flood that is one chat's as far as is known.
+func (t *learning) suspect(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.narrow[c.Category] = c.sentAs.category
+}
+
+// proved notes that a flood of the method was not that of one chat. If it took a second
+// flood to see it, the first was not either.
+func (t *learning) proved(c *call, widened bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.categories[c.Category]
+	if r == nil {
+		return
+	}
+	t.whole[c.Method] = c.Category
+	if widened {
+		r.Flooded(t.narrow[c.Category])
+	}
+}
+
+// methods are those that were limited as a whole in a category.
+func (t *learning) methods(category classify.Category) (methods []string) {
+	for method, of := range t.whole {
+		if of == category {
+			methods = append(methods, method)
+		}
+	}
+	slices.Sort(methods)
+	return methods
+}
+
+// taught lowers the rate of what was flooded, and returns it. news is false for a flood of
+// which the rate knew.
+func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
+	t := &l.learning
+	if t.off {
+		return 0, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.find(what) == nil
+	rate := l.rateLocked(what)
+	if rate == nil {
+		return 0, false
+	}
+	if first && what.chat != 0 { // it begins with the call that was flooded
+		as = rate.Sent(sent)
+	}
+	if record.Widened && sent.Before(rate.over) {
+		return 0, false // it tells how far that flood reaches, and nothing new of the rate
+	}
+	if !rate.Flooded(as) {
+		return 0, false
+	}
+	rate.over, rate.leads = record.Until, true
+	t.note(what)
+	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
+	return rate.PerSecond(), true
+}
+
+// drain takes away what has gathered in the bucket of a category.
+func (l *Limiter) drain(category classify.Category) {
+	l.learning.mu.Lock()
+	defer l.learning.mu.Unlock()
+	l.tellLocked(learned{category: category}, ratelimit.Change{}.Inherit(ratelimit.Empty))
+}
