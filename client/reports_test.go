@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store/boltstore"
 )
 
 // The tests of this file are what people who run bots report, one each, over the wire.
@@ -249,6 +251,32 @@ func TestReport05OfManyFloodedPartsOneGoesFirst(t *testing.T) {
 		require.NoError(t, ended(t, done))
 		require.Equal(t, parts+1+parts, w.calls(savePart))
 	})
+}
+
+func TestReport06ADeadlineOutlivesTheProcess(t *testing.T) {
+	path, w := filepath.Join(t.TempDir(), "bot.db"), startWorld(t)
+	require.NoError(t, w.Flood(localdc.Scope{Method: "messages.getFullChat"}, time.Hour))
+	for start := range 5 {
+		file, err := boltstore.Open(path, boltstore.Options{Clock: w.now})
+		require.NoError(t, err)
+		s := settings{limits: invoke.LimiterOptions{Memory: file}}
+		w.run(t, s, func(ctx context.Context, w *world, c *client.Client) {
+			chat := w.AddUser("report 6")
+			_, err := c.API().MessagesGetFullChat(ctx, 1)
+			wait := asWait(t, err)
+			if start == 0 {
+				require.Equal(t, flood.OverThreshold, wait.Reason)
+				require.Equal(t, 1, w.calls("messages.getFullChat"))
+			} else {
+				require.Equal(t, flood.KnownFlood, wait.Reason)
+				require.Less(t, wait.Wait, time.Hour, "it has not begun anew")
+				require.Zero(t, w.calls("messages.getFullChat"), "start %d made the wait longer", start)
+			}
+			require.NoError(t, send(c, ctx, chat.InputPeer(), "x"), "and nothing else is stopped")
+			w.now.Travel(time.Minute)
+		})
+		require.NoError(t, file.Close())
+	}
 }
 
 func TestReport07ALongWaitIsSaidBeforeItIsServed(t *testing.T) {

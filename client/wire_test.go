@@ -99,12 +99,18 @@ type settings struct {
 // and with an empty record.
 func inWorld(t *testing.T, s settings, f func(ctx context.Context, w *world, c *client.Client)) {
 	t.Helper()
-	w := startWorld(t)
+	startWorld(t).run(t, s, f)
+}
+
+// run is inWorld in a world as it is.
+func (w *world) run(t *testing.T, s settings, f func(ctx context.Context, w *world, c *client.Client)) {
+	t.Helper()
 	s.limits.Clock = w.now
 	s.limits.LearnNothing = true // a lowered limit lets nothing through while time stands still
 	var err error
 	s.client.Limiter, err = invoke.NewLimiter(s.limits)
 	require.NoError(t, err)
+	defer s.client.Limiter.Close()
 	w.seen = &events{}
 	s.client.Observer = w.seen
 	c := w.client(t, s.client)
