@@ -252,7 +252,7 @@ func TestProcessesGetTheirFairShare(t *testing.T) {
 	} {
 		t.Run(rule.String(), func(t *testing.T) {
 			w := mini(t)
-			n := fairness(t, w, rule, []time.Duration{0, 0, 0, 5 * time.Millisecond}, 5*time.Second)
+			n := fairness(t, w, rule, []time.Duration{0, 0, 0, 5 * time.Millisecond}, 3*time.Second)
 			all := 0
 			for _, n := range n {
 				all += n
