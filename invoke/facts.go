@@ -135,7 +135,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	}
 	if what.chat == 0 {
 		for _, method := range kept.Whole[:min(len(kept.Whole), maxWhole)] {
-			t.whole[method] = what.category
+			t.whole[method] = whole{category: what.category}
 		}
 	}
 }

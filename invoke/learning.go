@@ -40,7 +40,7 @@ type learning struct {
 	// from the beginning.
 	unlearned [classify.Global + 1]*learn.Rate
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
-	narrow [classify.Global + 1]learn.Call
+	narrow [classify.Global + 1]suspect
 	// resting are the chats at rest that were flooded last.
 	resting [classify.Global + 1]map[classify.Peer]rested
 	chats   map[classify.Peer]*lesson
@@ -49,7 +49,7 @@ type learning struct {
 	spare []*ratelimit.Gates
 	// whole holds the methods whose floods proved to be those of all chats. For as long as
 	// the rate of their category is a learned one, the next flood need not be proven again.
-	whole map[string]classify.Category
+	whole map[string]whole
 	// dirty is what changed since it was last kept; nil if nobody keeps it.
 	dirty map[learned]bool
 }
@@ -82,7 +82,7 @@ const maxLearnedChats = 1024
 const PaceGate = "learned"
 
 func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
-	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]classify.Category{}}
+	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
 	}
@@ -192,7 +192,7 @@ func (l *Limiter) forgetLocked(what learned) {
 			_ = r.Restore(learn.State{}, time.Time{})
 		}
 		t.categories[what.category] = nil
-		maps.DeleteFunc(t.whole, func(_ string, of classify.Category) bool { return of == what.category })
+		maps.DeleteFunc(t.whole, func(_ string, w whole) bool { return w.category == what.category })
 	}
 	t.count()
 }

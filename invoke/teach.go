@@ -24,7 +24,7 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 		return l.book.Flooded(pass, notice)
 	}
 	var record flood.Record
-	if l.learning.isWhole(c.Method, c.Category) {
+	if l.learning.isWhole(c) {
 		record = l.book.FloodedWhole(pass, notice)
 	} else {
 		record = l.book.Flooded(pass, notice)
@@ -134,20 +134,43 @@ func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
 	return 0
 }
 
-func (t *learning) isWhole(method string, category classify.Category) bool {
+// whole is what is known of a method that was limited as a whole.
+type whole struct {
+	category classify.Category
+	last     [wanderers]classify.Peer // where it was flooded last
+}
+
+func (w *whole) at(chat classify.Peer) {
+	if !slices.Contains(w.last[:], chat) {
+		copy(w.last[1:], w.last[:])
+		w.last[0] = chat
+	}
+}
+
+// suspect is a flood that is one chat's as far as is known.
+type suspect struct {
+	chat classify.Peer
+	call learn.Call
+}
+
+// isWhole reports whether the flood of a call is taken for its method's, unproven. One more
+// in a chat where it was flooded just before is not, unless it is the same call's: it may be
+// that chat's after all, and two noisy ones may have been flooded together by chance.
+func (t *learning) isWhole(c *call) bool {
 	if t.learned.Load() == 0 {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.whole[method] == category
+	w := t.whole[c.Method]
+	return w.category == c.Category && (c.floods > 0 || !slices.Contains(w.last[:], c.Peer))
 }
 
 // suspect notes a flood that is one chat's as far as is known.
 func (t *learning) suspect(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.narrow[c.Category] = c.sentAs.category
+	t.narrow[c.Category] = suspect{c.Peer, c.sentAs.category}
 }
 
 // proved notes that a flood of the method was not that of one chat. If it took a second
@@ -159,16 +182,20 @@ func (t *learning) proved(c *call, widened bool) {
 	if r == nil {
 		return
 	}
-	t.whole[c.Method] = c.Category
+	w := t.whole[c.Method]
+	w.category = c.Category
+	w.at(c.Peer)
 	if widened {
-		r.Flooded(t.narrow[c.Category])
+		w.at(t.narrow[c.Category].chat)
+		r.Flooded(t.narrow[c.Category].call)
 	}
+	t.whole[c.Method] = w
 }
 
 // methods are those that were limited as a whole in a category.
 func (t *learning) methods(category classify.Category) (methods []string) {
-	for method, of := range t.whole {
-		if of == category {
+	for method, w := range t.whole {
+		if w.category == category {
 			methods = append(methods, method)
 		}
 	}
