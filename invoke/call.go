@@ -26,6 +26,7 @@ type call struct {
 	sent   int           // attempts that were dispatched
 	sentAt time.Time     // when the last of them was
 	sentAs sentAs        // and what the rates that were learned knew then
+	queued bool          // at the gate of its chat, before the last of them
 	floods int           // those of them that were flooded and count as retries
 	slept  time.Duration // flood waits that count
 	server *tgerr.Error  // what the server said to the last of them
@@ -57,7 +58,9 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 	book := c.m.limiter.book
 	var w waits
 	fc := c.floodCall(ctx)
+	c.queued = false
 	for {
+		c.m.limiter.pacing(&c.pass, c.Peer)
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
@@ -80,7 +83,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		} else {
 			covered = book.Covered(fc, pass)
 		}
-		if !covered {
+		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
 			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
 				book.Left(pass)
 				c.refund()
@@ -91,7 +94,8 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 				return pass, nil
 			}
 		}
-		// A flood came while it waited for the tokens, or the end.
+		// A flood came while it waited for the tokens, or what its chat learned from one,
+		// or the end.
 		book.Left(pass)
 		c.refund()
 	}
@@ -157,6 +161,10 @@ func (c *call) acquire(ctx context.Context, pass flood.Pass, w *waits) (waited b
 	return waited, err
 }
 
+func isChatGate(name string) bool {
+	return name == PrivateGate || name == GroupGate || name == PaceGate
+}
+
 func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate, w *waits) (waited bool, err error) {
 	limiter := c.m.limiter.limiter
 	err = limiter.Try(c.opt.cost, gates...)
@@ -171,6 +179,7 @@ func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate
 	// waits for tokens that they may have.
 	c.m.limiter.book.Left(pass)
 	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate})
+	c.queued = c.queued || isChatGate(refused.Gate)
 	waiting, release := c.m.join(ctx)
 	defer release()
 	start := c.m.clock.Now()
@@ -203,8 +212,8 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	c.m.limiter.book.Sent(&pass)
 	c.sent++
 	c.sentAt = c.m.clock.Now()
-	if !ridesFree(c.Method) {
-		c.sentAs = c.m.limiter.sending(c.Call, c.sentAt)
+	if !c.ridesFree() {
+		c.sentAs = c.m.limiter.sending(c, c.sentAt)
 	}
 	err = c.dispatch(ctx, next, input, output)
 	if err == nil {
@@ -227,8 +236,9 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // bucket has filled no faster than its own rate.
 func (c *call) passed(pass flood.Pass) {
 	released := c.m.limiter.book.Passed(pass)
-	if released.Scope >= flood.Method && released.Calls > 1 && !ridesFree(c.Method) {
-		c.m.limiter.drain(c.Category)
+	c.m.limiter.learning.refuted(c)
+	if released.Scope >= flood.Method && released.Calls > 1 && !c.ridesFree() {
+		c.m.limiter.drain(c, released.Scope)
 	}
 	c.m.limiter.remember()
 }

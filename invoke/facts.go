@@ -118,7 +118,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 		l.tellLocked(what, ratelimit.Change{})
 	}()
 	if f.Value == nil {
-		t.forget(what)
+		l.forgetLocked(what)
 		return
 	}
 	rate := l.rateLocked(what)
@@ -127,15 +127,15 @@ func (l *Limiter) toldRate(f store.Fact) {
 	}
 	rate.leads, rate.heard = false, now
 	if rate.Restore(kept.State, now) != nil && known == nil {
-		t.forget(what)
+		l.forgetLocked(what)
 	}
 	if r := t.find(what); r == nil || !r.Learned() {
-		t.forget(what)
+		l.forgetLocked(what)
 		return
 	}
 	if what.chat == 0 {
 		for _, method := range kept.Whole[:min(len(kept.Whole), maxWhole)] {
-			t.whole[method] = what.category
+			t.whole[method] = whole{category: what.category}
 		}
 	}
 }

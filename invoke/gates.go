@@ -224,6 +224,9 @@ type pass struct {
 	n     int
 	// common is how many of them, at the end, a permit pays for.
 	common int
+	// messages is what the call counts for at the gate of its chat, 0 if it passes none.
+	messages int
+	pace     ratelimit.Gate // that of its chat, the zero Gate if it has learned none
 }
 
 func (p *pass) add(g ratelimit.Gate) {
@@ -257,13 +260,43 @@ func (l *Limiter) findGates(p *pass, c classify.Call, req bin.Encoder) {
 			return
 		}
 		if n > 0 && l.limitsChats() {
-			if pace, ok := l.pace(c.Peer); ok {
-				p.add(pace.Times(n))
-			}
+			p.messages = n
 			p.add(l.chatGates(c.Peer).Key(uint64(c.Peer)).Times(n))
 		}
 	}
 	p.add(l.gates[c.Category])
 	p.add(l.gates[classify.Global])
 	p.common = 2
+}
+
+// afterPace is how many gates a call to a chat passes after the pace of that.
+const afterPace = 3
+
+// pacing brings up to date whether the call passes a pace that its chat has learned. A call
+// may wait long, and be sent more than once.
+func (l *Limiter) pacing(p *pass, chat classify.Peer) {
+	if !l.repaced(p, chat) {
+		return
+	}
+	var rest [afterPace]ratelimit.Gate
+	p.n -= copy(rest[:], p.gates[p.n-afterPace:p.n])
+	if p.pace != (ratelimit.Gate{}) {
+		p.n--
+	}
+	pace, ok := l.pace(chat)
+	if p.pace = pace; ok {
+		p.add(pace.Times(p.messages))
+	}
+	for _, gate := range rest {
+		p.add(gate)
+	}
+}
+
+// repaced reports whether the pace of the call's chat is another than pacing has found.
+func (l *Limiter) repaced(p *pass, chat classify.Peer) bool {
+	if p.messages == 0 {
+		return false
+	}
+	pace, _ := l.pace(chat)
+	return pace != p.pace
 }

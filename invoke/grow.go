@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/learn"
 	"github.com/weirtg/weir/ratelimit"
 )
@@ -16,7 +15,7 @@ const leaderLost = 30 * time.Second
 type sentAs struct{ category, chat learn.Call }
 
 // sending lets the rates of a call grow by it, which goes out now.
-func (l *Limiter) sending(c classify.Call, now time.Time) (as sentAs) {
+func (l *Limiter) sending(c *call, now time.Time) (as sentAs) {
 	t := &l.learning
 	if t.off {
 		return as
@@ -24,7 +23,7 @@ func (l *Limiter) sending(c classify.Call, now time.Time) (as sentAs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	as.category = l.sentLocked(learned{category: c.Category}, now)
-	if c.Peer != 0 {
+	if c.pass.messages > 0 {
 		as.chat = l.sentLocked(learned{chat: c.Peer}, now)
 	}
 	return as
@@ -46,7 +45,7 @@ func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
 	switch {
 	case !r.Learned():
 		t.note(what)
-		t.forget(what)
+		l.forgetLocked(what)
 		l.tellLocked(what, ratelimit.Change{})
 	case r.PerSecond() != r.told: // what was not told would look as if it were not used
 		l.tellLocked(what, ratelimit.Change{})

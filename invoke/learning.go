@@ -29,24 +29,27 @@ type learning struct {
 	learned atomic.Int64
 	// news tells that there is something to keep, urgent that it is not to wait.
 	news, urgent atomic.Bool
+	// wandering tells that there ever was a flood of a chat at rest.
+	wandering atomic.Bool
 
 	mu         sync.Mutex
 	configured [classify.Global + 1]ratelimit.Limit
 	categories [classify.Global + 1]*lesson // nil: nothing was learned
 	// unlearned count the calls of those categories, since the burst that led to the first
-	// flood is what tells how much the server takes at once. nil if they are paused.
+	// flood is what tells how much the server takes at once. nil if they have been paused
+	// from the beginning.
 	unlearned [classify.Global + 1]*learn.Rate
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
-	narrow [classify.Global + 1]learn.Call
+	narrow [classify.Global + 1]suspect
 	// resting are the chats at rest that were flooded last.
-	resting [classify.Global + 1]map[classify.Peer]time.Time
+	resting [classify.Global + 1]map[classify.Peer]rested
 	chats   map[classify.Peer]*lesson
 	// spare are the gates of chats that were forgotten. There are never more gates than
 	// chats are remembered at a time.
 	spare []*ratelimit.Gates
 	// whole holds the methods whose floods proved to be those of all chats. For as long as
 	// the rate of their category is a learned one, the next flood need not be proven again.
-	whole map[string]classify.Category
+	whole map[string]whole
 	// dirty is what changed since it was last kept; nil if nobody keeps it.
 	dirty map[learned]bool
 }
@@ -79,7 +82,7 @@ const maxLearnedChats = 1024
 const PaceGate = "learned"
 
 func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
-	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]classify.Category{}}
+	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
 	}
@@ -135,7 +138,7 @@ func (l *Limiter) rateLocked(what learned) *lesson {
 	r := &lesson{Rate: rate}
 	if len(t.chats) >= maxLearnedChats {
 		for chat := range t.chats { // any: the floods themselves are known apart from it
-			t.forget(learned{chat: chat})
+			l.forgetLocked(learned{chat: chat})
 			break
 		}
 	}
@@ -174,18 +177,22 @@ func (t *learning) note(what learned) {
 	}
 }
 
-// forget drops a rate that is back at its ceiling.
-func (t *learning) forget(what learned) {
+// forgetLocked drops a rate, and lets those that wait for it go on at the ceiling.
+func (l *Limiter) forgetLocked(what learned) {
+	t := &l.learning
 	switch r := t.find(what); {
 	case r == nil:
 		return
 	case what.chat != 0:
 		delete(t.chats, what.chat)
 		t.spare = append(t.spare, r.pace)
+		_ = l.limiter.Update(map[ratelimit.Gate]ratelimit.Change{r.pace.Set(): ratelimit.Rate(r.Ceiling())})
 	default:
+		if r.Learned() { // what is on the wire teaches nothing any more
+			_ = r.Restore(learn.State{}, time.Time{})
+		}
 		t.categories[what.category] = nil
-		t.begin(what.category)
-		maps.DeleteFunc(t.whole, func(_ string, of classify.Category) bool { return of == what.category })
+		maps.DeleteFunc(t.whole, func(_ string, w whole) bool { return w.category == what.category })
 	}
 	t.count()
 }
@@ -248,12 +255,12 @@ func (l *Limiter) Unlearn() {
 		if r != nil {
 			what := learned{category: classify.Category(category)}
 			t.note(what)
-			t.forget(what)
+			l.forgetLocked(what)
 			l.tellLocked(what, ratelimit.Change{})
 		}
 	}
 	for chat := range t.chats {
 		t.note(learned{chat: chat})
-		t.forget(learned{chat: chat})
+		l.forgetLocked(learned{chat: chat})
 	}
 }

@@ -20,11 +20,11 @@ const longestLesson = time.Minute
 // those of all chats need not prove it at each of them: while the rate of its category is
 // one that was learned that way, the flood is taken for what the last one was.
 func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
-	if notice.Kind != flood.FloodWait || notice.Wait > longestLesson || ridesFree(c.Method) {
+	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() {
 		return l.book.Flooded(pass, notice)
 	}
 	var record flood.Record
-	if l.learning.isWhole(c.Method, c.Category) {
+	if l.learning.isWhole(c) {
 		record = l.book.FloodedWhole(pass, notice)
 	} else {
 		record = l.book.Flooded(pass, notice)
@@ -35,7 +35,7 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 		switch {
 		case !l.atRest(c):
 			what, as = learned{chat: c.Peer}, c.sentAs.chat
-		case !l.learning.wander(c):
+		case !l.learning.wander(c, l.clock.Now(), record.Until):
 			return record
 		}
 	}
@@ -53,22 +53,27 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	return record
 }
 
-// ridesFree reports whether a method moves files. All parts but the first pass the buckets
-// free, so their floods say nothing about what goes through the buckets.
-func ridesFree(method string) bool { return strings.HasPrefix(method, "upload.") }
+// ridesFree reports whether a call says nothing about what goes through the bucket of its
+// category: one that passes by it, as a broadcast does that pays, and one that moves files,
+// of which all parts but the first do.
+func (c *call) ridesFree() bool { return c.pass.common == 0 || strings.HasPrefix(c.Method, "upload.") }
 
 // atRest reports whether the chat of a call had little else sent to it lately: a flood
 // there is hardly about how much it gets. One whose own rate is known, or where no chat has
-// a limit, is told apart by other means.
+// a limit, is told apart by other means, and so is a call that passes no gate of its chat:
+// the rate there is not its own.
 func (l *Limiter) atRest(c *call) bool {
-	if !l.limitsChats() {
+	if c.pass.messages == 0 {
 		return true
+	}
+	if c.queued {
+		return false
 	}
 	l.learning.mu.Lock()
 	known := l.learning.chats[c.Peer] != nil
 	l.learning.mu.Unlock()
 	stats := l.chatGates(c.Peer).Key(uint64(c.Peer)).Stats()
-	return !known && stats.Tokens >= float64(stats.Limit.Burst-1)
+	return !known && stats.Tokens >= float64(stats.Limit.Burst-c.pass.messages)
 }
 
 // A program that sends to one chat after the other sits out each flood before it sends to
@@ -80,17 +85,37 @@ const (
 	wanderWithin = time.Minute
 )
 
+// rested is a flood of a chat at rest.
+type rested struct {
+	method    string
+	at, until time.Time
+}
+
+// refuted takes note that a call came through. Floods that stood when it was sent were not
+// of all chats: the wanderer's program would have sent nothing meanwhile.
+func (t *learning) refuted(c *call) {
+	if !t.wandering.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.resting[c.Category], func(chat classify.Peer, r rested) bool {
+		return chat != c.Peer && r.method == c.Method && r.at.Before(c.sentAt) && c.sentAt.Before(r.until)
+	})
+}
+
 // wander reports whether floods wander from chat to chat, with this one.
-func (t *learning) wander(c *call) bool {
+func (t *learning) wander(c *call, now, until time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	resting := t.resting[c.Category]
 	if resting == nil {
-		resting = map[classify.Peer]time.Time{}
+		resting = map[classify.Peer]rested{}
 		t.resting[c.Category] = resting
 	}
-	maps.DeleteFunc(resting, func(_ classify.Peer, at time.Time) bool { return c.sentAt.Sub(at) > wanderWithin })
-	resting[c.Peer] = c.sentAt
+	maps.DeleteFunc(resting, func(_ classify.Peer, r rested) bool { return now.Sub(r.at) > wanderWithin })
+	resting[c.Peer] = rested{c.Method, now, until}
+	t.wandering.Store(true)
 	if len(resting) < wanderers {
 		return false
 	}
@@ -109,20 +134,43 @@ func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
 	return 0
 }
 
-func (t *learning) isWhole(method string, category classify.Category) bool {
+// whole is what is known of a method that was limited as a whole.
+type whole struct {
+	category classify.Category
+	last     [wanderers]classify.Peer // where it was flooded last
+}
+
+func (w *whole) at(chat classify.Peer) {
+	if !slices.Contains(w.last[:], chat) {
+		copy(w.last[1:], w.last[:])
+		w.last[0] = chat
+	}
+}
+
+// suspect is a flood that is one chat's as far as is known.
+type suspect struct {
+	chat classify.Peer
+	call learn.Call
+}
+
+// isWhole reports whether the flood of a call is taken for its method's, unproven. One more
+// in a chat where it was flooded just before is not, unless it is the same call's: it may be
+// that chat's after all, and two noisy ones may have been flooded together by chance.
+func (t *learning) isWhole(c *call) bool {
 	if t.learned.Load() == 0 {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.whole[method] == category
+	w := t.whole[c.Method]
+	return w.category == c.Category && (c.floods > 0 || !slices.Contains(w.last[:], c.Peer))
 }
 
 // suspect notes a flood that is one chat's as far as is known.
 func (t *learning) suspect(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.narrow[c.Category] = c.sentAs.category
+	t.narrow[c.Category] = suspect{c.Peer, c.sentAs.category}
 }
 
 // proved notes that a flood of the method was not that of one chat. If it took a second
@@ -134,16 +182,20 @@ func (t *learning) proved(c *call, widened bool) {
 	if r == nil {
 		return
 	}
-	t.whole[c.Method] = c.Category
+	w := t.whole[c.Method]
+	w.category = c.Category
+	w.at(c.Peer)
 	if widened {
-		r.Flooded(t.narrow[c.Category])
+		w.at(t.narrow[c.Category].chat)
+		r.Flooded(t.narrow[c.Category].call)
 	}
+	t.whole[c.Method] = w
 }
 
 // methods are those that were limited as a whole in a category.
 func (t *learning) methods(category classify.Category) (methods []string) {
-	for method, of := range t.whole {
-		if of == category {
+	for method, w := range t.whole {
+		if w.category == category {
 			methods = append(methods, method)
 		}
 	}
@@ -180,9 +232,14 @@ func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flo
 	return rate.PerSecond(), true
 }
 
-// drain takes away what has gathered in the bucket of a category.
-func (l *Limiter) drain(category classify.Category) {
+// drain takes away what has gathered in the buckets of what was let go with a call.
+func (l *Limiter) drain(c *call, scope flood.Scope) {
 	l.learning.mu.Lock()
 	defer l.learning.mu.Unlock()
-	l.tellLocked(learned{category: category}, ratelimit.Change{}.Inherit(ratelimit.Empty))
+	for _, category := range classify.Categories() {
+		half := scope == flood.Account && category != classify.Global && reads(category) == reads(c.Category)
+		if half || category == c.Category {
+			l.tellLocked(learned{category: category}, ratelimit.Change{}.Inherit(ratelimit.Empty))
+		}
+	}
 }

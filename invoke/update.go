@@ -52,10 +52,10 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
 	for category, limit := range limits {
 		t.configured[category] = limit
-		if r := t.categories[category]; r == nil {
+		if fresh := t.unlearned[category]; fresh == nil {
 			t.begin(category)
 		} else if limit.Rate > 0 {
-			_ = r.SetCeiling(limit.Rate) // it has just been checked
+			_ = fresh.SetCeiling(limit.Rate) // it has just been checked
 		}
 		keeps := t.effective(category)
 		byGate[l.gates[category]] = changes[category].Rate(keeps.Rate).Burst(keeps.Burst)

@@ -1,0 +1,283 @@
+package invoke_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
+)
+
+var ofBots = invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
+
+func TestFloodWithoutANumberTeachesNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, invoke.LimiterOptions{})
+		m, err := invoke.New(invoke.Options{Limiter: limiter})
+		require.NoError(t, err)
+		defer m.Close()
+		first := true
+		call := m.Handle(telegram.InvokeFunc(func(context.Context, bin.Encoder, bin.Decoder) error {
+			if first {
+				first = false
+				return tgerr.New(420, "FLOOD_WAIT")
+			}
+			return nil
+		}))
+		require.NoError(t, call(t.Context(), resolve(), nil))
+		require.Empty(t, limiter.Learned())
+	})
+}
+
+// A chat is busy, and the server minds how often its notices of typing come. That is not
+// about its messages.
+func TestFloodOfTypingDoesNotSlowTheMessagesOfTheChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(3*time.Second, ofMethods("messages.setTyping")))
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		for range 3 {
+			require.NoError(t, call(t.Context(), to(1)))
+		}
+		require.ErrorIs(t, call(t.Context(), typing()), flood.ErrGivenUp)
+		require.Empty(t, limiter.Learned())
+	})
+}
+
+// Broadcasts that pay pass by the bucket of their category.
+func TestBroadcastThatPaysNeitherLowersNorRaisesALearnedRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		paid := func(chat int64) error {
+			return call(t.Context(), &tg.MessagesSendMessageRequest{Peer: &tg.InputPeerUser{UserID: chat}, AllowPaidFloodskip: true})
+		}
+		flooded := standing(2*time.Second, everything)
+		s.put(flooded)
+		var both sync.WaitGroup
+		both.Go(func() { require.NoError(t, paid(1)) })
+		both.Go(func() { require.NoError(t, paid(2)) })
+		both.Wait()
+		require.Empty(t, limiter.Learned())
+
+		flooded.until = time.Now().Add(2 * time.Second)
+		for chat := range int64(2) {
+			both.Go(func() { require.NoError(t, call(t.Context(), to(10+chat))) })
+		}
+		both.Wait()
+		before := limiter.Learned()
+		require.Len(t, before, 1)
+		for i := range int64(3000) {
+			require.NoError(t, paid(i+1))
+		}
+		require.Equal(t, before, limiter.Learned())
+	})
+}
+
+// Some chats are flooded time and again, by turns, while the messages of others come
+// through. Even if two were once flooded in one moment, that is not held against all again.
+func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
+	for _, mode := range []invoke.ChatMode{invoke.ChatsNever, invoke.ChatsAlways} {
+		for _, together := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				noisy := int64(3)
+				s := &datacenter{latency: 50 * time.Millisecond}
+				limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: mode}})
+				call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Never}, s)
+				if together {
+					noisy = 2 // a third would be believed to be one more proof, once
+					s.put(standing(time.Second, everything))
+					var both sync.WaitGroup
+					for chat := range int64(2) {
+						both.Go(func() { require.ErrorIs(t, call(t.Context(), to(chat+1)), flood.ErrGivenUp) })
+					}
+					both.Wait()
+					time.Sleep(2 * time.Second)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				var writers sync.WaitGroup
+				write := func(chat int64, after, every time.Duration) {
+					writers.Go(func() {
+						time.Sleep(after)
+						for ctx.Err() == nil {
+							next := time.Now().Add(every)
+							_ = call(ctx, to(chat))
+							time.Sleep(time.Until(next))
+						}
+					})
+				}
+				for chat := int64(1); chat <= noisy; chat++ {
+					s.put(bucket(0.2, 1, inChat(chat)))
+					write(chat, time.Duration(chat)*1300*time.Millisecond, 3900*time.Millisecond)
+				}
+				for chat := int64(10); chat < 20; chat++ {
+					write(chat, time.Duration(chat)*190*time.Millisecond, 2*time.Second)
+				}
+				writers.Wait()
+				require.Greater(t, s.all().floods(), 30)
+				for _, l := range limiter.Learned() {
+					require.True(t, l.Chat != 0 || together && l.Rate > 9, "mode %v: %+v", mode, l)
+				}
+			})
+		}
+	}
+}
+
+// busyChat floods a chat of a bot, so that it learns its rate.
+func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(context.Context, bin.Encoder) error) {
+	for range 3 {
+		require.NoError(t, call(t.Context(), to(1)))
+	}
+	s.put(standing(2*time.Second, inChat(1)))
+	require.NoError(t, call(t.Context(), to(1)))
+	require.Len(t, limiter.Learned(), 1)
+	require.EqualValues(t, 1, limiter.Learned()[0].Chat)
+}
+
+func TestUnlearnLetsGoThoseWhoWaitForThePaceOfAChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		for range 8 { // down to a crawl
+			time.Sleep(10 * time.Second)
+			s.put(standing(time.Second, inChat(1)))
+			require.NoError(t, call(t.Context(), to(1)))
+		}
+		require.Less(t, limiter.Learned()[0].Rate, 0.3)
+		var waiting sync.WaitGroup
+		for range 20 {
+			waiting.Go(func() { require.NoError(t, call(t.Context(), to(1))) })
+		}
+		synctest.Wait()
+		limiter.Unlearn()
+		start := time.Now()
+		waiting.Wait()
+		require.LessOrEqual(t, time.Since(start), 25*time.Second, "the chat takes one a second")
+		require.Empty(t, limiter.Learned())
+	})
+}
+
+// A hundred calls are queued for a chat when the first flood tells what it takes.
+func TestCallsQueuedForAChatKeepToWhatItLearnsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(bucket(0.5, 3, inChat(1)))
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+		start := time.Now()
+		var waiting sync.WaitGroup
+		for range 100 {
+			waiting.Go(func() { require.NoError(t, call(t.Context(), to(1))) })
+		}
+		waiting.Wait()
+		t.Logf("%d floods, %v", s.all().floods(), time.Since(start))
+		require.LessOrEqual(t, s.all().floods(), 10)
+		require.LessOrEqual(t, time.Since(start), 250*time.Second)
+	})
+}
+
+// What is on the wire when the rates are forgotten belongs to what is forgotten.
+func TestCallOnTheWireTeachesNothingAfterUnlearn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+		m, err := invoke.New(invoke.Options{Limiter: limiter})
+		require.NoError(t, err)
+		defer m.Close()
+		var refuse atomic.Bool
+		call := m.Handle(telegram.InvokeFunc(func(context.Context, bin.Encoder, bin.Decoder) error {
+			refused := refuse.Load()
+			time.Sleep(time.Second)
+			if refused {
+				return tgerr.New(420, "FLOOD_WAIT_1")
+			}
+			return nil
+		}))
+		teach := func(between func()) {
+			refuse.Store(true)
+			var waiting sync.WaitGroup
+			waiting.Go(func() { require.NoError(t, call(t.Context(), resolve(), nil)) })
+			time.Sleep(500 * time.Millisecond)
+			refuse.Store(false)
+			between()
+			waiting.Wait()
+		}
+		teach(func() {})
+		require.Len(t, limiter.Learned(), 1)
+		teach(limiter.Unlearn)
+		require.Empty(t, limiter.Learned())
+		teach(func() {
+			require.NoError(t, limiter.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(10)}))
+		})
+		learned := limiter.Learned()
+		require.Len(t, learned, 1)
+		require.EqualValues(t, 10, learned[0].Ceiling)
+		require.Less(t, learned[0].Rate, 10.0)
+	})
+}
+
+// A limit is paused and raised while its rate is a learned one, and while a call is out.
+func TestPausedLimitKeepsWhatItHasLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(2*time.Second, everything))
+		limiter := newLimiter(t, invoke.LimiterOptions{})
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		require.NoError(t, call(t.Context(), resolve()))
+		before := limiter.Learned()
+		require.Len(t, before, 1)
+		set := func(rate float64) {
+			require.NoError(t, limiter.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(rate)}))
+		}
+		set(0)
+		require.Zero(t, limiter.Stats()[classify.Query].Limit.Rate)
+		var waiting sync.WaitGroup
+		waiting.Go(func() { require.NoError(t, call(t.Context(), resolve())) })
+		time.Sleep(time.Minute)
+		require.Equal(t, before, limiter.Learned())
+		set(30)
+		waiting.Wait()
+		require.Less(t, limiter.Stats()[classify.Query].Limit.Rate, 30.0)
+		set(0)
+		limiter.Unlearn()
+		require.Zero(t, limiter.Stats()[classify.Query].Limit.Rate)
+		set(30)
+		require.EqualValues(t, 30, limiter.Stats()[classify.Query].Limit.Rate)
+	})
+}
+
+// A limit of all chats is met by who sends albums to one after the other.
+func TestLimitOfAllChatsIsLearnedByWhoSendsAlbums(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unknown(1, 1)
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for chat := int64(1); ctx.Err() == nil; chat++ {
+			if call(ctx, &tg.MessagesSendMultiMediaRequest{Peer: &tg.InputPeerUser{UserID: chat}, MultiMedia: make([]tg.InputSingleMedia, 10)}) != nil {
+				time.Sleep(time.Second)
+			}
+		}
+		learned := limiter.Learned()
+		require.NotEmpty(t, learned)
+		require.NotZero(t, learned[0].Category, "%+v", learned)
+	})
+}
