@@ -132,7 +132,7 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 				writers.Wait()
 				require.Greater(t, s.all().floods(), 30)
 				for _, l := range limiter.Learned() {
-					require.True(t, l.Chat != 0 || together && l.Rate > 9, "mode %v: %+v", mode, l)
+					require.True(t, l.Chat != 0 || together && l.Rate > 2, "mode %v: %+v", mode, l)
 				}
 			})
 		}
@@ -189,8 +189,8 @@ func TestCallsQueuedForAChatKeepToWhatItLearnsMeanwhile(t *testing.T) {
 		}
 		waiting.Wait()
 		t.Logf("%d floods, %v", s.all().floods(), time.Since(start))
-		require.LessOrEqual(t, s.all().floods(), 10)
-		require.LessOrEqual(t, time.Since(start), 250*time.Second)
+		require.LessOrEqual(t, s.all().floods(), 20)
+		require.LessOrEqual(t, time.Since(start), 300*time.Second)
 	})
 }
 
