@@ -12,6 +12,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -48,6 +49,10 @@ type Options struct {
 	MaxRetries int
 	// Categories change how calls are classified.
 	Categories classify.Options
+
+	// Keyed counts what the program allows its users, see [Client.Keyed]. nil counts in
+	// memory. The client does not close it.
+	Keyed *keyed.Limiter
 
 	// Observer is told what happens to each call. nil is fine.
 	Observer invoke.Observer

@@ -35,7 +35,6 @@ const busy = 0.5
 type bot struct {
 	client  *client.Client
 	updates *updates.Manager
-	awards  awards
 	logger  *zap.Logger
 
 	answers   group         // those under way
@@ -53,8 +52,8 @@ type botCount struct {
 
 // newBot returns a bot that is not connected yet. Of opts it sets what has to do with
 // updates.
-func newBot(appID int, appHash string, opts client.Options, awards awards) (*bot, error) {
-	b := &bot{awards: awards, logger: opts.Logger, again: make(chan struct{}, 1)}
+func newBot(appID int, appHash string, opts client.Options) (*bot, error) {
+	b := &bot{logger: opts.Logger, again: make(chan struct{}, 1)}
 
 	dispatcher := tg.NewUpdateDispatcher()
 	dispatcher.OnNewMessage(func(ctx context.Context, e tg.Entities, u *tg.UpdateNewMessage) error {
@@ -195,9 +194,9 @@ func (b *bot) reply(m *tg.Message) func(context.Context) string {
 	case "/limits":
 		return func(context.Context) string { return b.limits() }
 	case "/award":
-		return func(ctx context.Context) string { return b.awards.give(ctx, m) }
+		return func(ctx context.Context) string { return awards{b.client.Keyed()}.give(ctx, m) }
 	case "/awards":
-		return func(ctx context.Context) string { return b.awards.left(ctx, m) }
+		return func(ctx context.Context) string { return awards{b.client.Keyed()}.left(ctx, m) }
 	}
 	if _, private := m.PeerID.(*tg.PeerUser); private && m.Message != "" {
 		return say(m.Message)
