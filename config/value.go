@@ -107,15 +107,23 @@ func (p *parser) botToken(v value) Secret {
 	return NewSecret(v.text)
 }
 
-func (p *parser) sessionFile(v value) string {
+// fileName refuses what can be no file's name, and reports whether it did.
+func (p *parser) fileName(v value, ifEmpty string) (refused bool) {
 	switch {
 	case !v.isText():
 		p.refuse(v, "is not text", "put the file's name in quotes")
 	case v.text == "":
-		p.refuse(v, "is empty", "name a file, or remove the line for "+DefaultSessionFile)
+		p.refuse(v, "is empty", ifEmpty)
 	case strings.ContainsRune(v.text, 0):
 		p.refuse(v, "has a zero byte, which no file's name has", "remove it")
+	default:
+		return false
 	}
+	return true
+}
+
+func (p *parser) sessionFile(v value) string {
+	p.fileName(v, "name a file, or remove the line for "+DefaultSessionFile)
 	return v.text
 }
 
@@ -124,12 +132,7 @@ func (p *parser) sessionFile(v value) string {
 func (p *parser) store(v value) (file string, url Secret) {
 	scheme, rest, isURL := strings.Cut(v.text, "://")
 	switch {
-	case !v.isText():
-		p.refuse(v, "is not text", "put the file's name in quotes")
-	case v.text == "":
-		p.refuse(v, "is empty", "name a file, or memory to keep nothing, or remove the line for "+DefaultStoreFile)
-	case strings.ContainsRune(v.text, 0):
-		p.refuse(v, "has a zero byte, which no file's name has", "remove it")
+	case p.fileName(v, "name a file, or memory to keep nothing, or remove the line for "+DefaultStoreFile):
 	case v.text == "memory":
 	case !isURL && !strings.HasPrefix(v.text, "redis:"):
 		return v.text, Secret{}
