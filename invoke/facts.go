@@ -53,7 +53,7 @@ func (l *Limiter) told(f store.Fact) {
 		}
 	case strings.HasPrefix(f.Key, rateFact):
 		l.toldRate(f)
-	case strings.HasPrefix(f.Key, limitFact) && l.keeper.shared:
+	case strings.HasPrefix(f.Key, limitFact) && l.shares:
 		var changed limit
 		if json.Unmarshal(f.Value, &changed) == nil {
 			l.adopt(strings.TrimPrefix(f.Key, limitFact), changed)
@@ -126,10 +126,8 @@ func (l *Limiter) toldRate(f store.Fact) {
 		return
 	}
 	rate.leads, rate.heard = false, now
-	if rate.Restore(kept.State, now) != nil && known == nil {
-		l.forgetLocked(what)
-	}
-	if r := t.find(what); r == nil || !r.Learned() {
+	_ = rate.Restore(kept.State, now) // a bad state changes nothing
+	if !rate.Learned() {
 		l.forgetLocked(what)
 		return
 	}

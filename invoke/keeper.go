@@ -13,7 +13,6 @@ import (
 // keeper keeps what the limiter has to remember beyond the process.
 type keeper struct {
 	memory store.Memory
-	shared bool        // with other processes of the account
 	report func(error) // does not block
 	ended  sync.WaitGroup
 
@@ -28,9 +27,9 @@ type keeper struct {
 	lost    bool
 }
 
-func newKeeper(memory store.Memory, shared bool, report func(error)) *keeper {
+func newKeeper(memory store.Memory, report func(error)) *keeper {
 	return &keeper{
-		memory: memory, shared: shared, report: report,
+		memory: memory, report: report,
 		turn: make(chan struct{}, 1), loss: make(chan struct{}, 1), pending: map[string]store.Fact{},
 	}
 }
@@ -54,7 +53,7 @@ func (k *keeper) save(ctx context.Context) {
 
 // write writes what is pending, and asks the store whether it is there if nothing is. The
 // caller has the turn.
-func (k *keeper) write(ctx context.Context) (err error) {
+func (k *keeper) write(ctx context.Context) {
 	k.mu.Lock()
 	batch := k.pending
 	k.pending = map[string]store.Fact{}
@@ -62,6 +61,7 @@ func (k *keeper) write(ctx context.Context) (err error) {
 
 	bounded, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
+	var err error
 	if len(batch) == 0 {
 		_, err = k.memory.Load(bounded)
 	} else {
@@ -77,7 +77,6 @@ func (k *keeper) write(ctx context.Context) (err error) {
 	if ctx.Err() == nil { // else it was not the store that failed
 		k.noteLocked(err)
 	}
-	return err
 }
 
 func (k *keeper) isLost() bool {
@@ -94,12 +93,13 @@ func (k *keeper) note(err error) {
 
 // noteLocked tells of a store that is lost, and of one that is back, once.
 func (k *keeper) noteLocked(err error) {
-	if lost := err != nil; lost == k.lost {
+	lost := err != nil
+	if lost == k.lost {
 		return
 	}
-	k.lost = err != nil
+	k.lost = lost
 	k.report(err)
-	if k.lost {
+	if lost {
 		select {
 		case k.loss <- struct{}{}:
 		default:

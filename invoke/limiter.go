@@ -114,7 +114,7 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, byName: map[string]*ratelimit.Gates{}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if opts.Memory != nil {
-		l.keeper = newKeeper(opts.Memory, opts.Shared != nil, l.memoryChanged)
+		l.keeper = newKeeper(opts.Memory, l.memoryChanged)
 	}
 	l.limiter = ratelimit.New(ratelimit.Options{
 		Clock: opts.Clock, Shared: opts.Shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
@@ -137,7 +137,7 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 
 // setUp makes what the options describe. The error joins all that is wrong with them.
 func (l *Limiter) setUp(opts LimiterOptions) error {
-	errs := []error{checkCategories(opts.RateLimits)}
+	var errs []error
 	if opts.MaxWaiters < 0 {
 		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
@@ -150,12 +150,12 @@ func (l *Limiter) setUp(opts LimiterOptions) error {
 	errs = append(errs, err)
 	var limits [classify.Global + 1]ratelimit.Limit
 	for category, standard := range DefaultLimits() {
-		rule, err := opts.RateLimits[category].Apply(standard)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
-			continue
-		}
-		limits[category] = rule.(ratelimit.Limit) // a bucket stays a bucket
+		limits[category] = standard
+	}
+	changed, err := changedLimits(limits, opts.RateLimits)
+	errs = append(errs, err)
+	for category, limit := range changed {
+		limits[category] = limit
 	}
 	if errs := errors.Join(errs...); errs != nil {
 		return errors.Join(errs, l.addKeyed(opts))
@@ -179,14 +179,24 @@ func named(gate string, err error) error {
 	return err
 }
 
-func checkCategories(changes map[classify.Category]ratelimit.Change) error {
+// changedLimits returns what the changes make of the limits that they are about. The error
+// names every category that there is not, and every limit that is out of range.
+func changedLimits(limits [classify.Global + 1]ratelimit.Limit, changes map[classify.Category]ratelimit.Change) (map[classify.Category]ratelimit.Limit, error) {
+	next := make(map[classify.Category]ratelimit.Limit, len(changes))
 	var errs []error
-	for category := range changes {
+	for category, change := range changes {
 		if !category.Valid() {
 			errs = append(errs, fmt.Errorf("rate limits: %v is no category: want one of %v", category, classify.Categories()))
+			continue
 		}
+		rule, err := change.Apply(limits[category])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
+			continue
+		}
+		next[category] = rule.(ratelimit.Limit) // a bucket stays a bucket
 	}
-	return errors.Join(errs...)
+	return next, errors.Join(errs...)
 }
 
 // Congestion is that of the fullest category, the global gate included: 0 when all are

@@ -90,7 +90,7 @@ func (l *Limiter) catchUp() {
 			return
 		}
 		k.turn <- struct{}{} // who has it is bounded
-		_ = k.write(l.life)
+		k.write(l.life)
 		<-k.turn
 	}
 }
@@ -133,7 +133,7 @@ func (k *keeper) finish(l *Limiter) {
 	news := len(k.pending) > 0
 	k.mu.Unlock()
 	if news {
-		_ = k.write(context.Background())
+		k.write(context.Background())
 	}
 }
 
@@ -144,7 +144,7 @@ func (l *Limiter) gatherLocked() {
 	for _, r := range floods {
 		if r.Until.IsZero() {
 			k.pending[r.Key()] = store.Fact{Key: r.Key()}
-		} else if r.Wait >= minKept || k.shared {
+		} else if r.Wait >= minKept || l.shares {
 			k.pending[r.Key()] = fact(r.Key(), r, r.Until)
 		}
 	}

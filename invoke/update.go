@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/weirtg/weir/classify"
@@ -32,26 +31,15 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := make(map[string]ratelimit.Rule, len(changes))
-	limits := make(map[classify.Category]ratelimit.Limit, len(changes))
-	errs := []error{checkCategories(changes)}
-	for category, change := range changes {
-		if !category.Valid() {
-			continue
-		}
-		rule, err := change.Apply(t.configured[category])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
-		}
-		limits[category], _ = rule.(ratelimit.Limit)
-		next[category.String()] = rule
-	}
-	if err := errors.Join(errs...); err != nil {
+	limits, err := changedLimits(t.configured, changes)
+	if err != nil {
 		return nil, err
 	}
+	next := make(map[string]ratelimit.Rule, len(limits))
 	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
 	for category, limit := range limits {
 		t.configured[category] = limit
+		next[category.String()] = limit
 		if fresh := t.unlearned[category]; fresh == nil {
 			t.begin(category)
 		} else if limit.Rate > 0 {
@@ -107,7 +95,7 @@ type limit struct {
 // spread tells the other processes of changes.
 func (l *Limiter) spread(changed map[string]ratelimit.Rule) {
 	k := l.keeper
-	if k == nil || !k.shared {
+	if k == nil || !l.shares {
 		return
 	}
 	k.mu.Lock()
