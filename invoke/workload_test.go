@@ -28,8 +28,7 @@ func newLimiter(t testing.TB, opts invoke.LimiterOptions) *invoke.Limiter {
 
 // The server allows 10 a second, the client is configured for 30 and works for ten minutes
 // without a pause. After the first minute it has at least 90 % of what the server allows.
-// It is flooded about once a minute: package learn looks for more every 55 to 60 s, which
-// makes 9 or 10 floods in nine minutes.
+// It is flooded at most once a minute.
 func TestUnknownLimitIsUsed(t *testing.T) {
 	for _, mode := range []invoke.ChatMode{invoke.ChatsNever, invoke.ChatsAlways} {
 		for _, burst := range []float64{1, 5, 10, 30} {
@@ -46,9 +45,9 @@ func TestUnknownLimitIsUsed(t *testing.T) {
 					share := float64(rest.passed()) / (9 * 60 * 10)
 					t.Logf("first minute: %d passed, %d floods (%d calls refused, %d into a known flood); the nine after it: %.1f %%, %d floods (%d, %d)",
 						first.passed(), first.floods(), first.refused(), first.known(), 100*share, rest.floods(), rest.refused(), rest.known())
-					// One run in twenty is unlucky with the order of goroutines; the rest log over 0.9 and 10.
-					require.GreaterOrEqual(t, share, 0.7)
-					require.LessOrEqual(t, rest.floods(), 14)
+					require.GreaterOrEqual(t, share, 0.9)
+					// 9, but for one run in two hundred that is unlucky with the order of goroutines.
+					require.LessOrEqual(t, rest.floods(), 10)
 					require.LessOrEqual(t, rest.refused(), 3*rest.floods(), "with what was on the wire")
 					require.LessOrEqual(t, first.known(), 3, "the second chat is what tells that it is the method's")
 					require.Zero(t, rest.known())
@@ -72,9 +71,7 @@ func (s *datacenter) settled(change time.Time, limit float64, fell bool) time.Du
 }
 
 // The limit halves, and doubles three minutes later, at some phases of the minute in which
-// the rate is probed. Package learn says of a server that takes few calls at once that it is
-// the hardest to read: a few of these rises may take until the next probe, and use 80 % of the
-// limit until then.
+// the rate is probed.
 func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 	late := 0
 	for _, burst := range []float64{1, 5, 10, 30} {
@@ -92,16 +89,16 @@ func TestChangedLimitIsFoundWithinAMinute(t *testing.T) {
 				time.Sleep(2*time.Minute + 20*time.Second)
 				stop()
 				fall, rise = max(fall, s.settled(fell, 5, true)), max(rise, s.settled(rose, 10, false))
-				require.LessOrEqual(t, s.settled(fell, 5, true), 90*time.Second, "burst %v, phase %v", burst, phase)
-				require.LessOrEqual(t, s.settled(rose, 0.8/0.9*10, false), 2*time.Minute, "at least 80 %%: burst %v, phase %v", burst, phase)
+				if s.settled(fell, 5, true) > time.Minute {
+					late++
+				}
 				if s.settled(rose, 10, false) > time.Minute {
 					late++
 				}
 			})
 		}
 		t.Logf("burst %2v, worst of 6: settled %v after the fall, %v after the rise", burst, fall, rise)
-		require.Less(t, rise, 4*time.Minute)
 	}
-	t.Logf("%d of 24 rises took longer than a minute", late)
-	require.LessOrEqual(t, late, 8)
+	t.Logf("%d of 48 changes took longer than a minute", late)
+	require.LessOrEqual(t, late, 1, "one may be unlucky with the order of goroutines")
 }

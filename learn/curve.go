@@ -12,8 +12,9 @@ const (
 	margin     = 0.97 // the plateau, as a share of the rate that is believed to hold
 	climbFor   = 3.0  // seconds of use from the lowered rate to the plateau, …
 	climbCalls = 6.0  // … or so many calls, if they take longer
-	checkAfter = 45.0 // seconds of use until a rate that was only estimated is probed
-	probeAfter = 54.0 // seconds of use until a rate that stood a probe is probed again
+	probeAfter = 45.0 // seconds of use from a flood until a rate is probed, …
+	probeShare = 0.23 // … or this share of the use for which the limit has stood, if that is more, …
+	probeLast  = 300  // … up to so many seconds
 	restAfter  = 60.0 // seconds of use at the ceiling until the floods are forgotten
 	slackFor   = 1.0  // seconds of allowance that may lie unused before a probe ends, …
 	slackCalls = 4.0  // … or so many calls, if they take longer
@@ -33,6 +34,9 @@ func (r *Rate) Sent(now time.Time) Call {
 		r.last = now
 	}
 	r.number++
+	if r.number == r.lowered+1 {
+		r.again = r.last
+	}
 	r.over = max(0, r.over+1-payBack*r.rate*passed)
 	call := Call{number: r.number, at: r.last, rate: r.rate, over: r.over}
 	if r.learned {
@@ -45,6 +49,7 @@ func (r *Rate) Sent(now time.Time) Call {
 // grow lets the rate grow by one call, passed seconds after the one before.
 func (r *Rate) grow(passed float64) {
 	r.used += 1 / r.rate
+	r.stood += 1 / r.rate
 	r.idle = max(0, r.idle+passed-1/r.rate)
 	unused := r.idle > max(slackFor, slackCalls/r.rate)
 	if unused {
@@ -53,7 +58,7 @@ func (r *Rate) grow(passed float64) {
 	switch {
 	case r.used <= r.hold:
 	case unused: // and so the probe proves nothing: back to the plateau
-		r.used, r.hold = r.climb(), checkAfter
+		r.used, r.hold = r.climb(), probeAfter
 	case r.rate == r.ceiling && r.ramp(r.used-r.hold).dwell() > restAfter:
 		r.learned = false
 	}

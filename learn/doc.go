@@ -35,24 +35,29 @@
 //	  - The plateau lies at 0.97 of the rate that is believed to hold. Less would give
 //	    calls away; more would be within what such an estimate can tell, and would be
 //	    flooded for a rounding.
-//	  - 54 s after a flood the rate is probed: it grows as exp((t/2.4 s)²). Any
+//	  - 45 s after a flood the rate is probed: it grows as exp((t/2.4 s)²). Any
 //	    probe past a limit that has not changed costs one flood, however gently it goes,
 //	    so it goes far: a limit that has doubled is reached in 2 s, and one that is four times
 //	    as high in 3 s. The beginning is slow, so that a server without a burst refuses it
 //	    close to its limit, where the estimate comes from. Slow rates take 12 calls
 //	    where others take 2.4 s, for the same reason.
-//	  - A rate that floods have pressed down, and that no probe has confirmed, is probed
-//	    after 45 s: it is off by up to 30 % where the server takes little at once.
+//	  - A limit that has stood for a while is probed less often: after 0.23 of the use for
+//	    which it has stood, from 45 s up to 5 minutes. It has moved when the estimate has,
+//	    by a quarter. A rate that floods have pressed down and that no probe has confirmed
+//	    is off by up to 30 % where the server takes little at once, and waits no longer
+//	    than 45 s.
 //	  - A probe that comes to the ceiling and stays there for a minute of use makes
 //	    the floods forgotten. A minute, because a server that takes 30 calls at once and
 //	    allows a little less than the ceiling needs so long to refuse.
 //	  - A probe whose allowance lies unused for a second, or 4 calls, is over: a rate that
 //	    nobody uses proves nothing.
 //
-// The 54 s are a choice between two aims that exclude each other. To find within a minute
-// that a limit has risen, whenever that happens, takes a probe in each minute, with time
-// left for the probe; a probe past a limit that stands costs a flood. So at constant
-// work there is a flood in each 55 to 60 s of use.
+// How often to probe is a choice between two aims that exclude each other. To find within a
+// minute that a limit has risen takes a probe in each minute; a probe past a limit that
+// stands costs a flood. What has just moved is likely to move again, and what has stood
+// for an hour is likely to stand. So a rise is found within the minute for four minutes
+// after the last change, and after half an hour of constant work there is a flood in
+// five minutes.
 //
 // # What held
 //
@@ -67,8 +72,9 @@
 //     spare is small. The spare is known from the burst with which work began,
 //     and from bursts after that.
 //   - What a probe has proven in this way is a bet, since the spare may be larger than was
-//     known. If the plateau above it is flooded, the rate that had held before is
-//     believed again, and the spare is what explains the probe.
+//     known. If the plateau above it is flooded, there are two things to explain, how
+//     far the probe came and how long the plateau lasted, which tell the limit and the
+//     spare both.
 //   - A flood of a burst that went out beyond the rate in force tells of the spare only.
 //   - Otherwise a flood on the plateau means that the limit has fallen: 0.7 of the rate in
 //     force, or what went through since the last flood if that is more.
@@ -78,15 +84,17 @@
 // The tests measure it in virtual time, against servers that take 1 to 40 calls at once and
 // wait in whole seconds, with up to 200 ms on the way, and a client that always has work:
 //
-//   - After the first minute a limit that stands is used to at least 90 %, with a flood in
-//     each 55 to 60 s.
-//   - A limit that halves, doubles or quadruples is used to 90 % over ten seconds that
-//     begin within a minute of the change, whenever it comes. A fall costs some 4 floods.
+//   - After the first minute a limit that stands is used to at least 90 %, with at most 9
+//     floods in the nine minutes after it, and fewer later: 20 to 32 in the first hour.
+//   - A limit that halves is used to 90 % over ten seconds that begin within a minute of
+//     the change, at the cost of some 4 floods. So is one that doubles or quadruples, up
+//     to four minutes after it has moved. One that rises after it has stood for longer is
+//     found by the next probe, 5 minutes later at most.
 //   - However many calls are in flight when the first flood comes, they are one event.
 //   - An idle hour changes nothing, and does not end in a burst that the server would not take.
 //
-// A server that takes two or three calls at once is the hardest to read. There it can
-// take a minute longer, about once in a hundred changes.
+// A server that takes two or three calls at once is the hardest to read. About one run in
+// two hundred takes some seconds longer there, or a flood more.
 //
 // It does not promise that there is no flood, nor that a limit that changes all the
 // time is followed. Floods that are not about how much is sent lower the rate for

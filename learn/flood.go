@@ -7,6 +7,7 @@ const (
 	sameProbe = 1.1  // a probe that got at most so much further than expected found nothing new
 	sameRate  = 1.01 // and so has one that proves at most so much more
 	lessSpare = 0.75 // what is left of the spare when a probe was refused at once
+	hasMoved  = 1.25 // a limit that is believed to be so many times what it was has moved
 )
 
 // Flooded lowers the rate because of a flood, the answer to call. It reports whether it
@@ -23,7 +24,8 @@ func (r *Rate) Flooded(call Call) bool {
 		}
 		return false
 	}
-	r.hold, r.burst = checkAfter, false
+	exact := false
+	r.burst = false
 	switch {
 	case !r.learned:
 		r.held, r.spare, r.from, r.burst = beta*call.rate, burst, 0, true
@@ -32,12 +34,19 @@ func (r *Rate) Flooded(call Call) bool {
 		// the server takes at once is known now.
 		r.spare, r.burst = burst, true
 	case call.probed > 0:
-		r.probed(call)
+		exact = r.probed(call)
 	default:
-		r.failed(call)
+		exact = r.failed(call)
 	}
 	r.learned = true
 	r.believe(r.held)
+	if r.held > hasMoved*r.where || r.where > hasMoved*r.held {
+		r.where, r.stood = r.held, 0
+	}
+	r.hold = probeAfter
+	if exact {
+		r.hold = min(max(probeAfter, probeShare*r.stood), probeLast)
+	}
 	r.low = beta * min(call.rate, r.plateau())
 	r.used, r.over, r.idle = 0, 0, 0
 	r.since, r.before, r.lowered, r.flooded = call, r.lowered, r.number, call.at
@@ -45,22 +54,38 @@ func (r *Rate) Flooded(call Call) bool {
 	return true
 }
 
-// failed lowers what is believed to hold, since it did not.
-func (r *Rate) failed(call Call) {
-	r.held = beta * call.rate
-	if r.from > 0 {
-		r.held = min(r.from, call.rate) // a bet is lost: back to what had held before
-	}
+// failed lowers what is believed to hold, since it did not. It reports whether that is
+// more than an estimate.
+func (r *Rate) failed(call Call) (exact bool) {
 	passed, span := r.passed(call)
-	r.held = max(r.held, passed)
-	if span > checkAfter {
-		r.hold = probeAfter // it is an estimate no longer
-	}
 	if r.from > 0 {
-		// The probe got so far only because the server takes more at once.
+		// A bet is lost: the probe got so far only because the server takes more at once.
+		r.held = r.explain(call, max(min(r.from, call.rate), passed))
 		r.spare = max(r.spare, r.bet.beyond(r.held))
 		r.from = 0
+	} else {
+		r.held = max(beta*call.rate, passed)
 	}
+	return span > probeAfter
+}
+
+// explain returns the limit, from least up to the rate in force, that explains both the
+// probe of a lost bet and that it was lost with this call: since the probe the server
+// gave what its limit allows, and before that what it had saved in the wait, which is no
+// more than it takes at once, as the probe showed.
+func (r *Rate) explain(call Call, least float64) float64 {
+	wait, span := r.again.Sub(r.since.at).Seconds(), call.at.Sub(r.again).Seconds()
+	passed := float64(call.number - r.lowered - 1)
+	most := call.rate
+	for range 30 {
+		middle := (least + most) / 2
+		if passed < middle*span+min(middle*wait, r.bet.beyond(middle)) {
+			most = middle
+		} else {
+			least = middle
+		}
+	}
+	return least
 }
 
 // passed is how many calls a second the server let through since the last flood, and
@@ -75,23 +100,24 @@ func (r *Rate) passed(call Call) (rate, span float64) {
 	return min(call.rate, float64(call.number-r.lowered-1)/span), span
 }
 
-// probed takes in that a probe ended in a flood.
-func (r *Rate) probed(call Call) {
+// probed takes in that a probe ended in a flood, and reports what failed does.
+func (r *Rate) probed(call Call) (exact bool) {
 	probe := r.ramp(call.probed)
 	if probe.beyond(r.held) < min(r.spare, 1)/2 {
 		// It was refused before it was a probe, so the limit has fallen. When that
 		// happens again and again, the server takes less at once than it did.
-		r.failed(call)
+		exact = r.failed(call)
 		r.spare = max(noSpare, lessSpare*r.spare)
-		return
+		return exact
 	}
-	r.hold, r.from = probeAfter, 0
+	r.from = 0
 	passed, _ := r.passed(call)
 	r.held = max(r.held, passed)
 	if probe.beyond(r.held) <= sameProbe*r.spare {
-		return // it got as far as it would with the same limit
+		return true // it got as far as it would with the same limit
 	}
 	if proven := probe.limit(r.held, r.spare); proven > sameRate*r.held {
 		r.from, r.bet, r.held = r.held, probe, proven
 	}
+	return true
 }

@@ -10,7 +10,7 @@ import (
 
 // A client that is configured for more than the server allows works for ten minutes
 // without a pause. After the first minute it has at least 90 % of what the server
-// allows, and at most one flood a minute. The hour is for the record.
+// allows, and at most one flood a minute; after ten minutes there are far fewer.
 func TestAnUnknownLimitIsFound(t *testing.T) {
 	t.Logf("%27s %9s  %6s  %5s | %16s | %16s | %9s", "configured", "true", "burst", "rtt", "minutes 2 to 10", "floods", "hour")
 	for _, c := range []struct {
@@ -50,8 +50,7 @@ func checkTenMinutes(t *testing.T, s *sim, name string, limit float64) {
 		100*share, between(s.events, 0, 60), floods, 60*float64(between(s.events, 60, hour))/(hour-60))
 	require.GreaterOrEqual(t, share, 0.9, name)
 	require.LessOrEqual(t, floods, 9, name)
-	// For ever it is a flood in each 55 seconds of use.
-	require.LessOrEqual(t, between(s.events, 60, hour), 64, name)
+	require.LessOrEqual(t, between(s.events, 600, hour), 24, name)
 }
 
 // settled is after how many seconds from the change, at the second from, a stretch of ten
@@ -111,6 +110,25 @@ func TestAChangedLimitIsFoundWithinAMinute(t *testing.T) {
 	}
 }
 
+// What has stood for long is likely to stand: it is probed less and less often, and at once
+// more often when it moves, in one direction or the other.
+func TestALimitThatStandsIsProbedSeldom(t *testing.T) {
+	for _, moved := range []float64{5, 20} {
+		server := newBucketServer(10, 5)
+		s := newSim(t, 30, 40, server, 0)
+		s.work(7200)
+		require.LessOrEqual(t, between(s.events, 3600, 7200), 13, "in five minutes one")
+		gap := s.events[len(s.events)-1] - s.events[len(s.events)-2]
+		require.InDelta(t, 300, gap, 15)
+		server.change(7200, moved)
+		s.work(7600)
+		at := 7200 + s.settled(7200, moved, moved < 10)
+		require.LessOrEqual(t, at, 7510.0, "to %v", moved)
+		s.work(at + 200)
+		require.GreaterOrEqual(t, between(s.events, at, at+200), 3, "to %v: probed each 50 s again", moved)
+	}
+}
+
 // The two tests above choose their servers. These are drawn: limits from 3 to 25 a
 // second, bursts from 1 to 40, up to 200 ms on the way.
 func TestServersAtRandom(t *testing.T) {
@@ -125,7 +143,7 @@ func TestServersAtRandom(t *testing.T) {
 		s.work(600)
 		share = min(share, float64(between(s.passed, 60, 600))/(540*limit))
 		floods := between(s.events, 60, 600)
-		require.LessOrEqual(t, floods, 10, "limit %v burst %v rtt %v", limit, burst, rtt)
+		require.LessOrEqual(t, floods, 11, "limit %v burst %v rtt %v", limit, burst, rtt)
 		if floods > 9 {
 			tens++
 		}
@@ -144,11 +162,11 @@ func TestServersAtRandom(t *testing.T) {
 			late++
 		}
 	}
-	t.Logf("of %d servers: at least %.1f %% of the limit; %d times 10 floods in 9 minutes; %d times a change took longer than a minute",
+	t.Logf("of %d servers: at least %.1f %% of the limit; %d times more than 9 floods in 9 minutes; %d times a change took longer than a minute",
 		servers, 100*share, tens, late)
 	require.GreaterOrEqual(t, share, 0.9)
-	require.LessOrEqual(t, tens, servers/4)
-	require.LessOrEqual(t, late, servers/20)
+	require.LessOrEqual(t, tens, servers/50)
+	require.LessOrEqual(t, late, servers/50)
 }
 
 // After an hour without work there is no storm, whatever the client has saved up.

@@ -33,6 +33,8 @@ type Rate struct {
 	spare float64 // calls that the server takes at once beyond its rate
 	low   float64 // where the climb began
 	hold  float64 // seconds of use after which the probe begins
+	where float64 // held when the limit was last seen to move
+	stood float64 // seconds of use since then
 	used  float64 // seconds of use since the last lowering
 	idle  float64 // seconds of allowance that lie unused
 
@@ -44,6 +46,7 @@ type Rate struct {
 	over    float64   // calls that went out beyond the rate in force: the client's own burst
 	since   Call      // whose flood was the last to lower the rate
 	lowered uint64    // the last call before that took effect
+	again   time.Time // when the next one went out
 	before  uint64    // lowered, one flood earlier
 	burst   bool      // the last flood told what the server takes at once
 	flooded time.Time // when the call of the last flood went out, over restarts

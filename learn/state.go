@@ -16,8 +16,10 @@ type State struct {
 	Spare float64 `json:"spare"`
 	// Used is for how many seconds the rate has been used since the last flood.
 	Used float64 `json:"used"`
-	// Hold is after how many seconds of use the rate is probed; 0 is for the longest.
+	// Hold is after how many seconds of use the rate is probed; 0 is for the soonest.
 	Hold float64 `json:"hold,omitempty"`
+	// Stood is for how many seconds of use the limit has not moved much.
+	Stood float64 `json:"stood,omitempty"`
 	// Flooded is when the call went out whose flood lowered the rate last.
 	Flooded time.Time `json:"flooded"`
 }
@@ -27,7 +29,7 @@ func (r *Rate) State() State {
 	if !r.learned {
 		return State{}
 	}
-	return State{Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Flooded: r.flooded.Round(0)}
+	return State{Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Stood: r.stood, Flooded: r.flooded.Round(0)}
 }
 
 // Restore takes over a state, in place of what has been learned. It begins at or below
@@ -41,7 +43,7 @@ func (r *Rate) Restore(state State, now time.Time) error {
 		return err
 	}
 	r.take(state)
-	r.used = min(state.Used, checkAfter)
+	r.used = min(state.Used, r.hold/2) // a crash loop probes nothing
 	r.low = beta * r.plateau()
 	r.flooded = state.Flooded
 	if r.flooded.After(now) {
@@ -71,10 +73,8 @@ func (r *Rate) take(state State) {
 	r.learned = state.Held > 0
 	r.believe(state.Held)
 	r.spare = max(noSpare, state.Spare)
-	r.hold = probeAfter
-	if state.Hold > 0 {
-		r.hold = min(max(state.Hold, checkAfter), probeAfter)
-	}
+	r.hold = min(max(state.Hold, probeAfter), probeLast)
+	r.where, r.stood = r.held, state.Stood
 }
 
 // check names what is wrong with a state that no Rate can have given.
@@ -82,7 +82,7 @@ func (state State) check(now time.Time) error {
 	for _, field := range []struct {
 		name  string
 		value float64
-	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}, {"hold", state.Hold}} {
+	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}, {"hold", state.Hold}, {"stood", state.Stood}} {
 		if !(field.value >= 0) || math.IsInf(field.value, 1) {
 			return fmt.Errorf("learn: restore: %s is %v, want a finite number, at least 0", field.name, field.value)
 		}

@@ -45,6 +45,7 @@ func TestStateRoundTrip(t *testing.T) {
 	require.NoError(t, other.Restore(state, now))
 	require.True(t, state.Flooded.Equal(other.State().Flooded))
 	require.InDelta(t, r.PerSecond(), other.PerSecond(), 1e-9)
+	require.Equal(t, state.Stood, other.State().Stood)
 
 	require.NoError(t, other.Restore(learn.State{}, now))
 	require.False(t, other.Learned())
@@ -64,6 +65,7 @@ func TestBadStates(t *testing.T) {
 		"held is -1":    {Held: -1},
 		"spare is +Inf": {Held: 1, Spare: math.Inf(1)},
 		"used is -5":    {Held: 1, Used: -5},
+		"stood is -2":   {Held: 1, Stood: -2},
 		"flooded is":    {Held: 1, Flooded: now.Add(25 * time.Hour)},
 	} {
 		require.ErrorContains(t, r.Restore(state, now), field)
