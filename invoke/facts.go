@@ -90,6 +90,7 @@ func learnedOf(key string) (what learned, err error) {
 type keptRate struct {
 	State learn.State `json:"state"`
 	Whole []string    `json:"whole,omitempty"` // methods that are limited as a whole
+	Over  time.Time   `json:"over,omitzero"`   // when the flood is that taught it last
 }
 
 func (l *Limiter) toldRate(f store.Fact) {
@@ -125,8 +126,12 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if rate == nil {
 		return
 	}
-	rate.leads, rate.heard = false, now
-	_ = rate.Restore(kept.State, now) // a bad state changes nothing
+	if l.shares && known != nil {
+		_ = rate.Follow(kept.State, now) // a bad state changes nothing
+	} else {
+		_ = rate.Restore(kept.State, now)
+	}
+	rate.leads, rate.heard, rate.over = false, now, kept.Over
 	if !rate.Learned() {
 		l.forgetLocked(what)
 		return
@@ -148,7 +153,7 @@ func (t *learning) changes(now time.Time) []store.Fact {
 	var facts []store.Fact
 	for what := range t.dirty {
 		if r := t.find(what); r != nil {
-			facts = append(facts, fact(what.key(), keptRate{r.State(), t.methods(what.category)}, now.Add(rateKept)))
+			facts = append(facts, fact(what.key(), keptRate{r.State(), t.methods(what.category), r.over.Round(0)}, now.Add(rateKept)))
 		} else {
 			facts = append(facts, store.Fact{Key: what.key()})
 		}

@@ -34,14 +34,15 @@ func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
 	r := t.find(what)
 	if r == nil {
 		if fresh := t.unlearned[what.category]; what.chat == 0 && fresh != nil {
-			as = fresh.Sent(now)
+			as = fresh.Sent(now, l.sentByAll(l.gates[what.category], &t.others[what.category]))
 		}
 		return as
 	}
-	for range l.sentByAll(what, r, now) {
-		as = r.Sent(now)
+	gate := l.gates[what.category]
+	if what.chat != 0 {
+		gate = r.pace.Set()
 	}
-	r.at = now
+	as = r.Sent(now, l.sentByAll(gate, &r.others))
 	switch {
 	case !r.Learned():
 		t.note(what)
@@ -65,6 +66,7 @@ func (l *Limiter) leadLocked(what learned, r *lesson, now time.Time) {
 		return
 	}
 	r.leads = true
+	r.Lead()
 	l.learning.note(what)
 	if r.Moved() {
 		l.learning.urgent.Store(true)
@@ -72,22 +74,12 @@ func (l *Limiter) leadLocked(what learned, r *lesson, now time.Time) {
 }
 
 // sentByAll is how many calls the processes of the account have sent together since this one
-// sent its last. While nothing is left in a bucket that they share, it is all that the
-// rate allows.
-func (l *Limiter) sentByAll(what learned, r *lesson, now time.Time) int {
-	if !l.shares || r.at.IsZero() {
+// sent its last, with the one that goes out now. seen is how many of others it has counted.
+func (l *Limiter) sentByAll(gate ratelimit.Gate, seen *float64) int {
+	if !l.shares {
 		return 1
 	}
-	gate := l.gates[what.category]
-	if what.chat != 0 {
-		gate = r.pace.Key(uint64(what.chat))
-	}
-	if stats := gate.Stats(); stats.Tokens >= 1 && stats.Waiters == 0 {
-		return 1
-	}
-	return min(max(1, int(math.Round(now.Sub(r.at).Seconds()*r.PerSecond()))), maxSentByAll)
+	news := math.Round(gate.Others() - *seen)
+	*seen += news
+	return 1 + max(0, int(news))
 }
-
-// maxSentByAll bounds what one process takes the others to have sent between two of its
-// own calls.
-const maxSentByAll = 100

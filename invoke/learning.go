@@ -39,6 +39,8 @@ type learning struct {
 	// flood is what tells how much the server takes at once. nil if they have been paused
 	// from the beginning.
 	unlearned [classify.Global + 1]*learn.Rate
+	// others is how many calls of other processes they have counted.
+	others [classify.Global + 1]float64
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
 	narrow [classify.Global + 1]suspect
 	// resting are the chats at rest that were flooded last.
@@ -58,9 +60,10 @@ type learning struct {
 type lesson struct {
 	*learn.Rate
 	told float64          // what the limiter was told of it last
-	at   time.Time        // when the last call went out
 	over time.Time        // when the flood is that taught it last
 	pace *ratelimit.Gates // of a chat: a gate of its own
+	// others is how many calls of other processes it has counted.
+	others float64
 
 	// Of the processes that share the rate, the one that met the last flood leads, and the
 	// others follow what it tells. heard is when that was.
@@ -125,7 +128,7 @@ func (l *Limiter) rateLocked(what learned) *lesson {
 		if t.unlearned[what.category] == nil {
 			return nil // the limit is paused
 		}
-		r := &lesson{Rate: t.unlearned[what.category]}
+		r := &lesson{Rate: t.unlearned[what.category], others: t.others[what.category]}
 		t.categories[what.category] = r
 		t.count()
 		return r
@@ -147,6 +150,7 @@ func (l *Limiter) rateLocked(what learned) *lesson {
 	} else if r.pace, err = l.paces.Another(ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
 		return nil // no rate for a gate
 	}
+	r.others = r.pace.Set().Others()
 	t.chats[what.chat] = r
 	t.count()
 	return r
@@ -191,7 +195,7 @@ func (l *Limiter) forgetLocked(what learned) {
 		if r.Learned() { // what is on the wire teaches nothing any more
 			_ = r.Restore(learn.State{}, time.Time{})
 		}
-		t.categories[what.category] = nil
+		t.categories[what.category], t.others[what.category] = nil, r.others
 		maps.DeleteFunc(t.whole, func(_ string, w whole) bool { return w.category == what.category })
 	}
 	t.count()

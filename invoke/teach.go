@@ -218,7 +218,7 @@ func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flo
 		return 0, false
 	}
 	if first && what.chat != 0 { // it begins with the call that was flooded
-		as = rate.Sent(sent)
+		as = rate.Sent(sent, 1)
 	}
 	if record.Widened && sent.Before(rate.over) {
 		return 0, false // it tells how far that flood reaches, and nothing new of the rate

@@ -7,7 +7,7 @@ import (
 
 func BenchmarkPerSecond(b *testing.B) {
 	r := newRate(b, 30)
-	r.Flooded(r.Sent(clock(0)))
+	r.Flooded(r.Sent(clock(0), 1))
 	b.ReportAllocs()
 	for b.Loop() {
 		r.PerSecond()
@@ -23,7 +23,7 @@ func BenchmarkSent(b *testing.B) {
 			r := newRate(b, 30)
 			now := clock(0)
 			if c.used >= 0 {
-				r.Flooded(r.Sent(now))
+				r.Flooded(r.Sent(now, 1))
 				now = use(r, now, c.used)
 			}
 			there := *r
@@ -32,7 +32,7 @@ func BenchmarkSent(b *testing.B) {
 				if i%8 == 0 {
 					*r = there // so that it stays in its part of the curve
 				}
-				r.Sent(now)
+				r.Sent(now, 1)
 			}
 		})
 	}
@@ -44,6 +44,6 @@ func BenchmarkFlooded(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Second)
-		r.Flooded(r.Sent(now))
+		r.Flooded(r.Sent(now, 1))
 	}
 }

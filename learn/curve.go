@@ -22,10 +22,15 @@ const (
 	tellAt     = 0.02 // the change, as a share, that is worth telling a limiter
 )
 
-// Sent counts one call that goes out at now, and lets the rate grow by it: growth
-// is measured in calls, so a rate that is not used stays where it is. Keep the
-// Call for Flooded. Sent does not allocate.
-func (r *Rate) Sent(now time.Time) Call {
+// Sent counts so many calls, of which the last goes out at now, and lets the rate grow by
+// them: growth is measured in calls, so a rate that is not used stays where it is. Keep
+// the Call for Flooded. Sent does not allocate. Less than 1 counts as 1, and more than
+// 1000 as 1000.
+//
+// A call that weighs as several is several, and of those who share a rate each counts the
+// calls of all.
+func (r *Rate) Sent(now time.Time, calls int) Call {
+	calls = min(max(1, calls), 1000)
 	passed := 0.0
 	if now.After(r.last) {
 		if r.number > 0 {
@@ -33,24 +38,27 @@ func (r *Rate) Sent(now time.Time) Call {
 		}
 		r.last = now
 	}
-	r.number++
-	if r.number == r.lowered+1 {
+	if r.number == r.lowered {
 		r.again = r.last
 	}
-	r.over = max(0, r.over+1-payBack*r.rate*passed)
+	r.number += uint64(calls)
+	r.over = max(0, r.over+float64(calls)-payBack*r.rate*passed)
 	call := Call{number: r.number, at: r.last, rate: r.rate, over: r.over}
 	if r.learned {
 		call.probed = max(0, r.used-r.hold)
-		r.grow(passed)
+		if !r.follows {
+			r.grow(calls, passed)
+		}
 	}
 	return call
 }
 
-// grow lets the rate grow by one call, passed seconds after the one before.
-func (r *Rate) grow(passed float64) {
-	r.used += 1 / r.rate
-	r.stood += 1 / r.rate
-	r.idle = max(0, r.idle+passed-1/r.rate)
+// grow lets the rate grow by some calls in passed seconds.
+func (r *Rate) grow(calls int, passed float64) {
+	use := float64(calls) / r.rate
+	r.used += use
+	r.stood += use
+	r.idle = max(0, r.idle+passed-use)
 	unused := r.idle > max(slackFor, slackCalls/r.rate)
 	if unused {
 		r.idle = 0
@@ -59,7 +67,7 @@ func (r *Rate) grow(passed float64) {
 	case r.used <= r.hold:
 	case unused: // and so the probe proves nothing: back to the plateau
 		r.used, r.hold = r.climb(), probeAfter
-	case r.rate == r.ceiling && r.ramp(r.used-r.hold).dwell() > restAfter:
+	case r.rate == r.ceiling && r.ramp(r.plateau(), r.used-r.hold).dwell() > restAfter:
 		r.learned = false
 	}
 	r.move()
@@ -84,7 +92,7 @@ func (r *Rate) curve() float64 {
 	case r.used <= r.hold:
 		return r.plateau()
 	default:
-		return r.ramp(r.used - r.hold).top()
+		return r.ramp(r.plateau(), r.used-r.hold).top()
 	}
 }
 

@@ -96,6 +96,9 @@
 // A server that takes two or three calls at once is the hardest to read. About one run in
 // two hundred takes some seconds longer there, or a flood more.
 //
+// Four processes that share a limit, one of which leads while the others follow, come to 88
+// to 93 % of it, with 9 floods in those nine minutes (package invoke measures that).
+//
 // It does not promise that there is no flood, nor that a limit that changes all the
 // time is followed. Floods that are not about how much is sent lower the rate for
 // nothing; one in a thousand calls costs 10 to 30 % of it. It knows one limit: the

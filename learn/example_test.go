@@ -18,7 +18,7 @@ func Example() {
 	send := func(seconds float64) (last learn.Call) {
 		for end := now.Add(time.Duration(seconds * float64(time.Second))); now.Before(end); {
 			now = now.Add(time.Duration(float64(time.Second) / rate.PerSecond()))
-			last = rate.Sent(now)
+			last = rate.Sent(now, 1)
 		}
 		return last
 	}

@@ -28,7 +28,7 @@ func (r *Rate) Flooded(call Call) bool {
 	r.burst = false
 	switch {
 	case !r.learned:
-		r.held, r.spare, r.from, r.burst = beta*call.rate, burst, 0, true
+		r.held, r.spare, r.bet, r.burst = beta*call.rate, burst, Bet{}, true
 	case burst > max(burstOf, burstFor*call.rate):
 		// More went out at once than the rate in force. It may be right, and what
 		// the server takes at once is known now.
@@ -38,7 +38,7 @@ func (r *Rate) Flooded(call Call) bool {
 	default:
 		exact = r.failed(call)
 	}
-	r.learned = true
+	r.learned, r.follows = true, false
 	r.believe(r.held)
 	if r.held > hasMoved*r.where || r.where > hasMoved*r.held {
 		r.where, r.stood = r.held, 0
@@ -58,11 +58,11 @@ func (r *Rate) Flooded(call Call) bool {
 // more than an estimate.
 func (r *Rate) failed(call Call) (exact bool) {
 	passed, span := r.passed(call)
-	if r.from > 0 {
+	if r.bet.Before > 0 {
 		// A bet is lost: the probe got so far only because the server takes more at once.
-		r.held = r.explain(call, max(min(r.from, call.rate), passed))
-		r.spare = max(r.spare, r.bet.beyond(r.held))
-		r.from = 0
+		r.held = r.explain(call, max(min(r.bet.Before, call.rate), passed))
+		r.spare = max(r.spare, r.ramp(r.bet.Base, r.bet.Length).beyond(r.held))
+		r.bet = Bet{}
 	} else {
 		r.held = max(beta*call.rate, passed)
 	}
@@ -76,10 +76,10 @@ func (r *Rate) failed(call Call) (exact bool) {
 func (r *Rate) explain(call Call, least float64) float64 {
 	wait, span := r.again.Sub(r.since.at).Seconds(), call.at.Sub(r.again).Seconds()
 	passed := float64(call.number - r.lowered - 1)
-	most := call.rate
+	most, probe := call.rate, r.ramp(r.bet.Base, r.bet.Length)
 	for range 30 {
 		middle := (least + most) / 2
-		if passed < middle*span+min(middle*wait, r.bet.beyond(middle)) {
+		if passed < middle*span+min(middle*wait, probe.beyond(middle)) {
 			most = middle
 		} else {
 			least = middle
@@ -102,7 +102,7 @@ func (r *Rate) passed(call Call) (rate, span float64) {
 
 // probed takes in that a probe ended in a flood, and reports what failed does.
 func (r *Rate) probed(call Call) (exact bool) {
-	probe := r.ramp(call.probed)
+	probe := r.ramp(r.plateau(), call.probed)
 	if probe.beyond(r.held) < min(r.spare, 1)/2 {
 		// It was refused before it was a probe, so the limit has fallen. When that
 		// happens again and again, the server takes less at once than it did.
@@ -110,14 +110,14 @@ func (r *Rate) probed(call Call) (exact bool) {
 		r.spare = max(noSpare, lessSpare*r.spare)
 		return exact
 	}
-	r.from = 0
+	r.bet = Bet{}
 	passed, _ := r.passed(call)
 	r.held = max(r.held, passed)
 	if probe.beyond(r.held) <= sameProbe*r.spare {
 		return true // it got as far as it would with the same limit
 	}
 	if proven := probe.limit(r.held, r.spare); proven > sameRate*r.held {
-		r.from, r.bet, r.held = r.held, probe, proven
+		r.bet, r.held = Bet{Before: r.held, Base: probe.base, Length: probe.length}, proven
 	}
 	return true
 }

@@ -18,8 +18,7 @@ type ramp struct {
 	length float64 // seconds of use
 }
 
-func (r *Rate) ramp(length float64) ramp {
-	base := r.plateau()
+func (r *Rate) ramp(base, length float64) ramp {
 	return ramp{base: base, grow: max(rampFor, rampCalls/base), most: r.ceiling, length: length}
 }
 

@@ -38,8 +38,8 @@ type Rate struct {
 	used  float64 // seconds of use since the last lowering
 	idle  float64 // seconds of allowance that lie unused
 
-	from float64 // what had held before held was raised on a bet; 0 if there is none
-	bet  ramp    // the probe that the bet rests on
+	bet     Bet  // what held rests on, if it is a bet
+	follows bool // another Rate, which grows in its place
 
 	number  uint64    // of the last call
 	last    time.Time // when it went out

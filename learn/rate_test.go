@@ -20,7 +20,7 @@ func newRate(t testing.TB, ceiling float64) *learn.Rate {
 func use(r *learn.Rate, from time.Time, seconds float64) time.Time {
 	for end := from.Add(time.Duration(seconds * 1e9)); from.Before(end); {
 		from = from.Add(time.Duration(1e9 / r.PerSecond()))
-		r.Sent(from)
+		r.Sent(from, 1)
 	}
 	return from
 }
@@ -39,7 +39,7 @@ func TestThirtyCallsInFlightAreOneEvent(t *testing.T) {
 	r := newRate(t, 30)
 	var calls []learn.Call
 	for i := range 30 {
-		calls = append(calls, r.Sent(clock(float64(i)/30)))
+		calls = append(calls, r.Sent(clock(float64(i)/30), 1))
 	}
 	require.True(t, r.Flooded(calls[7]))
 	after := r.PerSecond()
@@ -49,14 +49,14 @@ func TestThirtyCallsInFlightAreOneEvent(t *testing.T) {
 	}
 	require.Equal(t, after, r.PerSecond())
 	require.False(t, r.Flooded(learn.Call{}), "a call of which nothing is known")
-	require.True(t, r.Flooded(r.Sent(clock(2))), "a call that went out after the lowering is another event")
+	require.True(t, r.Flooded(r.Sent(clock(2), 1)), "a call that went out after the lowering is another event")
 	require.Less(t, r.PerSecond(), after)
 }
 
 func TestTheCurve(t *testing.T) {
 	r := newRate(t, 100)
 	now := use(r, clock(0), 10)
-	require.True(t, r.Flooded(r.Sent(now)))
+	require.True(t, r.Flooded(r.Sent(now, 1)))
 	held := r.State().Held
 	require.LessOrEqual(t, r.PerSecond(), 0.7*0.97*held+1e-9)
 
@@ -79,7 +79,7 @@ func TestAnUnusedRateDoesNotGrow(t *testing.T) {
 		plateau := 0.97 * r.State().Held
 		over := 0
 		for at := 300.0; at < 300+3600; at += every {
-			r.Sent(clock(at))
+			r.Sent(clock(at), 1)
 			if r.PerSecond() > plateau+1e-9 {
 				over++
 			}
@@ -93,7 +93,7 @@ func TestFloodsComeNoLowerThanTheFloor(t *testing.T) {
 	r, err := learn.New(30, learn.Options{Floor: 2})
 	require.NoError(t, err)
 	for i := range 100 {
-		r.Flooded(r.Sent(clock(float64(i))))
+		r.Flooded(r.Sent(clock(float64(i)), 1))
 		require.GreaterOrEqual(t, r.PerSecond(), 2.0)
 	}
 	require.Equal(t, 2.0, r.PerSecond())
@@ -109,7 +109,7 @@ func TestSetCeiling(t *testing.T) {
 	require.False(t, r.Moved())
 
 	now := use(r, clock(0), 2)
-	r.Flooded(r.Sent(now))
+	r.Flooded(r.Sent(now, 1))
 	lowered := r.PerSecond()
 	require.NoError(t, r.SetCeiling(300))
 	require.Equal(t, lowered, r.PerSecond(), "what is learned is no less true")
@@ -151,10 +151,10 @@ func TestMovedIsSeldom(t *testing.T) {
 func TestNothingAllocates(t *testing.T) {
 	r := newRate(t, 30)
 	now := use(r, clock(0), 2)
-	r.Flooded(r.Sent(now))
+	r.Flooded(r.Sent(now, 1))
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		now = now.Add(50 * time.Millisecond)
-		call := r.Sent(now)
+		call := r.Sent(now, 1)
 		if r.Moved() && r.PerSecond() > 25 {
 			r.Flooded(call)
 		}

@@ -143,7 +143,7 @@ func (s *sim) work(until float64) {
 		s.now = next
 		s.refill()
 		s.tokens = max(0, s.tokens-1)
-		call := s.rate.Sent(clock(s.now))
+		call := s.rate.Sent(clock(s.now), 1)
 		if now := s.rate.PerSecond(); now < s.rate.Ceiling()/100 || now > s.rate.Ceiling() {
 			s.t.Fatalf("the rate is %v, outside its bounds", now)
 		}

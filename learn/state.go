@@ -22,6 +22,19 @@ type State struct {
 	Stood float64 `json:"stood,omitempty"`
 	// Flooded is when the call went out whose flood lowered the rate last.
 	Flooded time.Time `json:"flooded"`
+
+	// Sent is how many calls have gone out since then, Again when the first of them did,
+	// and Bet what Held rests on. They are for Follow.
+	Sent  uint64    `json:"sent,omitempty"`
+	Again time.Time `json:"again,omitzero"`
+	Bet   Bet       `json:"bet,omitzero"`
+}
+
+// Bet is a probe from which more was concluded than had held before.
+type Bet struct {
+	Before float64 `json:"before"` // what had held, calls a second; 0 is no bet
+	Base   float64 `json:"base"`   // where the probe began, calls a second
+	Length float64 `json:"length"` // its seconds of use
 }
 
 // State returns what has been learned.
@@ -29,7 +42,10 @@ func (r *Rate) State() State {
 	if !r.learned {
 		return State{}
 	}
-	return State{Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Stood: r.stood, Flooded: r.flooded.Round(0)}
+	return State{
+		Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Stood: r.stood, Flooded: r.flooded.Round(0),
+		Sent: r.number - r.lowered, Again: r.again.Round(0), Bet: r.bet,
+	}
 }
 
 // Restore takes over a state, in place of what has been learned. It begins at or below
@@ -49,28 +65,45 @@ func (r *Rate) Restore(state State, now time.Time) error {
 	if r.flooded.After(now) {
 		r.flooded = now
 	}
-	r.from, r.over, r.idle = 0, 0, 0
+	r.over, r.idle, r.bet = 0, 0, Bet{}
 	r.since, r.before, r.lowered, r.burst = Call{}, r.number, r.number, false
 	r.move()
 	return nil
 }
 
-// Follow takes over how far another Rate has come since a flood that both know of, in a
-// probe too. Of several that share one limit, one leads and the others follow it from
-// time to time: were each to go its own way, the fastest would be held up by the slowest
-// and take its own rate for one that holds. The error is as Restore's.
+// Follow takes over all that another Rate knows, and how far it has come since its last
+// flood, in a probe too. Of several that share one limit, one leads and the others follow
+// what it tells from time to time: were each to go its own way, the fastest would be held
+// up by the slowest and take its own rate for one that holds. A Rate that follows does
+// not grow, until a flood lowers it, which makes it the one to lead, or Lead is called.
+// The error is as Restore's.
+//
+// Each should be told with Sent of the calls of all.
 func (r *Rate) Follow(state State, now time.Time) error {
 	if err := state.check(now); err != nil {
 		return err
 	}
 	r.take(state)
-	r.used = state.Used
+	r.used, r.bet, r.follows = state.Used, state.Bet, true
+	if !state.Flooded.Equal(r.flooded) {
+		r.before, r.lowered, r.over, r.burst = r.lowered, r.number, 0, false
+		r.low = beta * r.plateau()
+	}
+	r.number = max(r.number, r.lowered+min(state.Sent, maxSent))
+	r.flooded, r.again = state.Flooded, state.Again
+	r.since = Call{number: max(1, r.lowered), at: state.Flooded}
 	r.move()
 	return nil
 }
 
+// maxSent bounds what is believed of a state: more calls than go out in a year.
+const maxSent = 1 << 40
+
+// Lead lets a Rate grow that has followed another, which is no longer there.
+func (r *Rate) Lead() { r.follows = false }
+
 func (r *Rate) take(state State) {
-	r.learned = state.Held > 0
+	r.learned, r.follows = state.Held > 0, false
 	r.believe(state.Held)
 	r.spare = max(noSpare, state.Spare)
 	r.hold = min(max(state.Hold, probeAfter), probeLast)
@@ -82,7 +115,8 @@ func (state State) check(now time.Time) error {
 	for _, field := range []struct {
 		name  string
 		value float64
-	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}, {"hold", state.Hold}, {"stood", state.Stood}} {
+	}{{"held", state.Held}, {"spare", state.Spare}, {"used", state.Used}, {"hold", state.Hold}, {"stood", state.Stood},
+		{"bet.before", state.Bet.Before}, {"bet.base", state.Bet.Base}, {"bet.length", state.Bet.Length}} {
 		if !(field.value >= 0) || math.IsInf(field.value, 1) {
 			return fmt.Errorf("learn: restore: %s is %v, want a finite number, at least 0", field.name, field.value)
 		}

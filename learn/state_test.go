@@ -37,7 +37,7 @@ func TestARestartDoesNotRelearn(t *testing.T) {
 func TestStateRoundTrip(t *testing.T) {
 	r := newRate(t, 30)
 	now := use(r, clock(0), 2)
-	r.Flooded(r.Sent(now))
+	r.Flooded(r.Sent(now, 1))
 	now = use(r, now, 10)
 	state := r.State()
 	require.True(t, state.Flooded.After(clock(0)))
@@ -80,6 +80,7 @@ func TestBadStates(t *testing.T) {
 func FuzzRate(f *testing.F) {
 	f.Add([]byte(`{"held":10,"spare":5,"used":60,"flooded":"2027-01-15T08:00:00Z"}`), []byte{0, 9, 1, 0, 2, 200, 3, 7, 0, 255})
 	f.Add([]byte(`{"held":1e300}`), []byte{1, 0, 1, 0})
+	f.Add([]byte(`{"held":10,"used":47,"sent":500,"bet":{"before":5,"base":4,"length":2}}`), []byte{6, 0, 0, 0, 2, 90, 0, 0, 1, 0})
 	f.Fuzz(func(t *testing.T, kept, program []byte) {
 		r := newRate(t, 30)
 		now := clock(0)
@@ -92,15 +93,17 @@ func FuzzRate(f *testing.F) {
 		var state learn.State
 		if json.Unmarshal(kept, &state) == nil && r.Restore(state, now) == nil {
 			require.NoError(t, newRate(t, 30).Restore(r.State(), now))
+		} else {
+			state = learn.State{}
 		}
 		check()
 		call := learn.Call{}
 		for len(program) >= 2 {
 			op, arg := program[0], program[1]
 			program = program[2:]
-			switch op % 6 {
+			switch op % 7 {
 			case 0:
-				call = r.Sent(now)
+				call = r.Sent(now, 1)
 			case 1:
 				r.Flooded(call)
 			case 2:
@@ -111,6 +114,8 @@ func FuzzRate(f *testing.F) {
 				}
 			case 4:
 				now = use(r, now, min(float64(arg), 1000/r.PerSecond()))
+			case 6:
+				_ = r.Follow(state, now) // it fails where the clock was set back too far
 			case 5:
 				if len(program) >= 8 {
 					now = now.Add(time.Duration(binary.LittleEndian.Uint64(program)))
@@ -129,16 +134,22 @@ func FuzzRate(f *testing.F) {
 func TestFollowKeepsInStepWithWhoLeads(t *testing.T) {
 	leader, follower := newRate(t, 30), newRate(t, 30)
 	now := use(leader, clock(0), 2)
-	leader.Flooded(leader.Sent(now))
+	leader.Flooded(leader.Sent(now, 1))
 	require.NoError(t, follower.Restore(leader.State(), now))
 	for leader.PerSecond() < 25 { // up to a probe, and into it
 		now = now.Add(time.Duration(float64(time.Second) / leader.PerSecond()))
-		leader.Sent(now)
+		leader.Sent(now, 1)
 	}
 	require.Less(t, follower.PerSecond(), 25.0)
 	require.NoError(t, follower.Follow(leader.State(), now))
 	require.InDelta(t, leader.PerSecond(), follower.PerSecond(), 1e-9)
-	require.True(t, follower.Flooded(follower.Sent(now)), "what it sends now is after that flood")
+	follows := follower.PerSecond()
+	now = use(follower, now, 5)
+	require.Equal(t, follows, follower.PerSecond(), "it does not grow by itself")
+	follower.Lead()
+	now = use(follower, now, 1)
+	require.Greater(t, follower.PerSecond(), follows)
+	require.True(t, follower.Flooded(follower.Sent(now, 1)), "what it sends now is after that flood")
 
 	before := follower.State()
 	require.Error(t, follower.Follow(learn.State{Held: math.NaN()}, now))

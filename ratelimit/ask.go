@@ -90,6 +90,9 @@ func (l *Limiter) askLocked(w *waiter) error {
 
 // see adopts what the store says of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
+	if b, ok := l.set.algorithm.(bucket); ok { // what is missing beyond what is known here, others took
+		l.set.others += float64(int64(found.Used.Refill)-b.missing(&l.state, now)) / float64(b.interval)
+	}
 	l.set.algorithm.adopt(&l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
 		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))

@@ -172,6 +172,16 @@ func (g Gate) same(other Gate) bool { return g.set == other.set && g.key == othe
 // Name returns the name that the gate, or its set, was made with.
 func (g Gate) Name() string { return g.set.name }
 
+// Others returns how many tokens other processes have taken of the gate, or of its set,
+// as far as this one has seen: whenever it asks [Options.Shared], it sees what they took
+// since it last did. It is a measure, off by the time that asking takes, and 0 for
+// windows.
+func (g Gate) Others() float64 {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	return g.set.others
+}
+
 // Stats returns the gate's state.
 func (g Gate) Stats() GateStats {
 	g.set.limiter.mu.Lock()

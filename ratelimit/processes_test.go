@@ -255,6 +255,32 @@ func TestWhatOthersHaveUsedShows(t *testing.T) {
 	})
 }
 
+// Whoever works at a shared bucket sees how much the others take of it, whether it is
+// full at first or empty all the time.
+func TestCallsOfOthersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		var gates [3]ratelimit.Gate
+		var own [3]int
+		for i := range gates {
+			l := sharing(m)
+			gates[i] = newGate(t, l, "g", 10, 40)
+			wg.Go(func() {
+				for l.Acquire(ctx, 1+i, gates[i]) == nil {
+					own[i] += 1 + i
+				}
+			})
+		}
+		wg.Wait()
+		for i, g := range gates {
+			require.InDelta(t, own[0]+own[1]+own[2]-own[i], g.Others(), 8, "gate %d, which took %d itself", i, own[i])
+		}
+	})
+}
+
 func TestLanesKeepTheirTurnsWhileOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(10 * time.Millisecond)

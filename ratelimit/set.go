@@ -25,6 +25,7 @@ type set struct {
 	capacity   int64
 	changes    uint64 // of the rule, so far
 	maxWaiters int
+	others     float64 // tokens that other processes were seen to take
 
 	keyed  bool
 	single line             // not keyed
