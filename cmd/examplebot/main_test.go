@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,15 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram is set for a copy of the test binary that is to be the program itself.
+const asProgram = "WEIR_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(asProgram); ok {
+		main() // exits
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // sharedKey saves each data centre the time of making one.
 var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {

@@ -3,7 +3,7 @@
 // (a store.Memory), and what the account's limits still let through (a
 // ratelimit.Shared). One [Store] is all three.
 //
-//	s, err := redisstore.Open(ctx, "redis://localhost:6379/0", "my bot")
+//	s, err := redisstore.Open("redis://localhost:6379/0", "my bot")
 //
 // Most programs need no more than that, and to hand s to what asks for one of the three.
 // A bot of one process needs no Redis: package boltstore keeps its counts in a file.

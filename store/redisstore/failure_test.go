@@ -241,7 +241,7 @@ func TestADoneContextEndsACall(t *testing.T) {
 
 func TestAClosedStore(t *testing.T) {
 	m := miniredis.RunT(t)
-	s, err := Open(context.Background(), "redis://"+m.Addr(), "a")
+	s, err := Open("redis://"+m.Addr(), "a")
 	require.NoError(t, err)
 	ended := make(chan error)
 	go func() { ended <- s.Watch(context.Background(), func(store.Fact) {}) }()
@@ -254,29 +254,65 @@ func TestAClosedStore(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrongAndNoPassword(t *testing.T) {
+	for _, url := range []string{
+		"", "redis", "http://:" + secret + "@localhost", "redis://:" + secret + "@host:port", "redis://:" + secret + "@%zz",
+		"redis://user:" + secret + "@localhost/x",
+	} {
+		_, err := Open(url, "a")
+		var argument *store.ArgumentError
+		require.ErrorAs(t, err, &argument, url)
+		require.Equal(t, "url", argument.Field)
+		require.NotContains(t, err.Error(), secret)
+	}
+}
+
+func TestPingSaysWhyAServerCannotBeUsedAndNoPassword(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.RequireAuth("another")
 	gone := miniredis.NewMiniRedis()
 	require.NoError(t, gone.Start())
 	goneAddr := gone.Addr()
 	gone.Close()
-	for _, url := range []string{
-		"", "redis", "http://:" + secret + "@localhost", "redis://:" + secret + "@host:port", "redis://:" + secret + "@%zz",
-		"redis://:" + secret + "@" + m.Addr(), "redis://:" + secret + "@" + goneAddr, "redis://user:" + secret + "@" + m.Addr() + "/x",
-	} {
-		_, err := Open(context.Background(), url, "a")
-		require.ErrorIs(t, err, store.ErrUnavailable, url)
+	opened := func(url string) *Store {
+		s, err := Open(url, "a")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	for addr, why := range map[string]string{m.Addr(): "WRONGPASS", goneAddr: "refused"} {
+		err := opened("redis://:" + secret + "@" + addr).Ping(context.Background())
+		require.ErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorContains(t, err, why)
 		require.NotContains(t, err.Error(), secret)
 	}
+	mute := opened("redis://:" + secret + "@" + silent(t).Addr().String() + "?read_timeout=200ms")
+	err := mute.Ping(context.Background())
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer within")
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := Open(ctx, "redis://:"+secret+"@"+silent(t).Addr().String(), "a")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotContains(t, err.Error(), secret)
-	s, err := Open(context.Background(), "redis://:another@"+m.Addr(), "a")
-	require.NoError(t, err)
+	require.ErrorIs(t, mute.Ping(ctx), context.DeadlineExceeded)
+
+	s := opened("redis://:another@" + m.Addr())
+	require.NoError(t, s.Ping(context.Background()))
 	allPass(t, s)
-	require.NoError(t, s.Close())
+}
+
+// A store can be there before its server is.
+func TestStoreThatWasOpenedWhileItsServerWasAway(t *testing.T) {
+	m := miniredis.NewMiniRedis()
+	require.NoError(t, m.Start())
+	defer func() { m.Close() }()
+	addr := m.Addr()
+	m.Close()
+	s, err := Open("redis://"+addr, "a")
+	require.NoError(t, err)
+	defer s.Close()
+	allFail(t, s, time.Second, "refused")
+	require.NoError(t, m.Restart())
+	require.Eventually(t, func() bool { return s.Ping(context.Background()) == nil }, 10*time.Second, time.Millisecond)
+	allPass(t, s)
 }
 
 func TestOptionsThatCannotBeUsed(t *testing.T) {
