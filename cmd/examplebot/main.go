@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirtg/weir/config"
 )
@@ -65,6 +66,7 @@ type process struct {
 }
 
 func main() {
+	logging.Disable() // of go-redis, which writes to stderr what the bot says in its own log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal finds no handler, and kills
 	os.Exit(process{os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr}.run(ctx))
