@@ -61,7 +61,7 @@ func TestCrashLife(t *testing.T) {
 	}
 	cfg, err := config.Load("", p.process().getenv)
 	require.NoError(t, err)
-	s, err := runFlags{}.settings(cfg, p.process())
+	s, err := runCommand{}.settings(cfg, p.process())
 	require.NoError(t, err)
 	a := account{settings: s, cfg: cfg, base: telegram.Options{
 		PublicKeys: []telegram.PublicKey{{RSA: key}}, DC: l.DC, DCList: dcs.List{Options: l.Options}, Resolver: dcs.Plain(dcs.PlainOptions{}),

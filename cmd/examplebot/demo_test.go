@@ -18,7 +18,7 @@ import (
 
 // smallDemo is a demonstration of a second or two. Its data centre lets people talk
 // faster than Telegram does.
-func smallDemo(t *testing.T, p *program, flags runFlags) demo {
+func smallDemo(t *testing.T, p *program, flags runCommand) demo {
 	t.Helper()
 	s, err := flags.settings(config.Config{LogLevel: "info"}, p.process())
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func smallDemo(t *testing.T, p *program, flags runFlags) demo {
 
 func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.first = 4
 	result, err := d.run(t.Context())
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 // A chat of a person's may be slower than the broadcast: that is told, and no loss.
 func TestDemonstrationWithSlowChats(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.limits.Chats.Private = ratelimit.Rate(2).Burst(1)
 	d.people = d.people[:1]
 	result, err := d.run(t.Context())
@@ -93,7 +93,7 @@ func TestDemonstrationWithSlowChats(t *testing.T) {
 // The fields are what programs rely on.
 func TestReportAsJSON(t *testing.T) {
 	var p program
-	flags := runFlags{JSON: true}
+	flags := runCommand{JSON: true}
 	result, err := smallDemo(t, &p, flags).run(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, p.stdout.String(), "all else goes to standard error")
@@ -115,7 +115,7 @@ func TestReportAsJSON(t *testing.T) {
 
 func TestFloodIsReportedAndFails(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 20, Burst: 10} // less than the client keeps to
 	d.dc.Limits.Lengthen = -1                                    // the test is short
 	d.people, d.each = d.people[:1], 1
@@ -135,7 +135,7 @@ func TestFloodIsReportedAndFails(t *testing.T) {
 
 func TestLossIsReportedAndFails(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 1, Burst: 10}
 	d.client.SleepThreshold = flood.Never // a flood is the end of a message
 	d.people, d.each, d.pause = d.people[:1], 1, time.Hour
@@ -151,7 +151,7 @@ func TestDemonstrationIsCutShortAnywhere(t *testing.T) {
 	for _, at := range []string{"A Telegram data centre", "logged in", "Broadcast of", "10 of 60", "60 of 60"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var p program
-		d := smallDemo(t, &p, runFlags{HTTP: "127.0.0.1:0"})
+		d := smallDemo(t, &p, runCommand{HTTP: "127.0.0.1:0"})
 		p.stdout.on(at, cancel)
 		result, err := d.run(ctx)
 		cancel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,8 @@ Ends with 0 if all went well (for the bot on Telegram, Ctrl-C is an end like tha
 
 // cli is what the command line may say.
 type cli struct {
-	runFlags `embed:""`
 	Version  kong.VersionFlag `help:"Print the version and end."`
-	Run      runCommand       `cmd:"" default:"1" help:"Run the bot, or the demonstration if there is no account (default)."`
+	Run      runCommand       `cmd:"" default:"withargs" help:"Run the bot, or the demonstration if there is no account (default)."`
 	Classify classifyCommand  `cmd:"" help:"Tell what Weir charges functions of Telegram's API to."`
 }
 
@@ -81,7 +81,7 @@ func (p process) run(ctx context.Context) int {
 		kong.Vars{"version": version()},
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { ended = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Help(help),
 	)
 	if err != nil {
 		return p.fail(err)
@@ -91,10 +91,39 @@ func (p process) run(ctx context.Context) int {
 		return ended
 	}
 	if err != nil {
-		return p.fail(usageError{fmt.Errorf("%w; see examplebot --help", err)})
+		see := parser.Model.Node // has all of the default command, and names the others
+		if bad, ok := errors.AsType[*kong.ParseError](err); ok && bad.Context.Selected() != see.DefaultCmd {
+			see = cmp.Or(bad.Context.Selected(), see)
+		}
+		return p.fail(usageError{fmt.Errorf("%w; see %s --help", err, see.FullPath())})
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return p.fail(command.Run(p, flags.runFlags))
+	return p.fail(command.Run(p))
+}
+
+// help shows the flags of the default command also where it is not named, since it need
+// not be.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if app := ctx.Model.Node; ctx.Selected() == nil {
+		app.Flags = append(app.Flags, app.DefaultCmd.Flags...)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// given is what is typed for a flag or an argument. If there is nothing, something was
+// forgotten, or a variable of the shell is empty.
+type given string
+
+// Decode implements kong.MapperValue.
+func (g *given) Decode(ctx *kong.DecodeContext) error {
+	*g = ""
+	if next := ctx.Scan.Peek(); next.IsValue() {
+		*g = given(ctx.Scan.Pop().String())
+	}
+	if *g == "" {
+		return fmt.Errorf("no value: want %s", ctx.Value.Tag.PlaceHolder)
+	}
+	return nil
 }
 
 // fail prints an error, if there is one, and returns the exit code for it.

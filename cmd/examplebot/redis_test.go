@@ -36,7 +36,7 @@ func redisURL(t *testing.T) config.Secret {
 // onRedis is an account whose store is a Redis server, under a name of the test's own.
 func onRedis(t *testing.T, p *program) (account, *localdc.Cloud) {
 	t.Helper()
-	a, cloud := newAccount(t, p, runFlags{})
+	a, cloud := newAccount(t, p, runCommand{})
 	a.cfg.StoreFile, a.cfg.RedisURL = "", redisURL(t)
 	a.cfg.Account = fmt.Sprintf("test-%d", time.Now().UnixNano())
 	return a, cloud
@@ -118,7 +118,7 @@ func TestBotStartsWhileRedisIsAway(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			var p program
-			a, cloud := newAccount(t, &p, runFlags{})
+			a, cloud := newAccount(t, &p, runCommand{})
 			alice := cloud.AddUser("alice")
 			server := miniredis.NewMiniRedis()
 			require.NoError(t, server.Start())
@@ -155,7 +155,7 @@ func TestBotStartsWhileRedisIsAway(t *testing.T) {
 // Nothing is to go on without Redis: the bot says so, and how it would.
 func TestBotDoesNotStartWhileRedisIsAwayUnderClosed(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	a.cfg.StoreFile, a.cfg.RedisURL = "", config.NewSecret("redis://:secret-password@127.0.0.1:1/0")
 	a.cfg.OnStoreFailure = "closed"
 	_, err := a.run(t.Context())
