@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"net"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +72,56 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	require.NotContains(t, text.String(), "FAILED")
 }
 
+// Who reads the report has to be able to add its figures up.
+func TestFiguresOfTheReportAddUp(t *testing.T) {
+	var p program
+	result, err := smallDemo(t, &p, runCommand{}).run(t.Context())
+	require.NoError(t, err)
+	var text output
+	result.text(&text)
+	figures := func(pattern string) []float64 {
+		t.Helper()
+		found := regexp.MustCompile(strings.ReplaceAll(pattern, "#", `([\d.]+)`)).FindStringSubmatch(text.String())
+		require.NotNil(t, found, "%s\n%s", pattern, &text)
+		var all []float64
+		for _, f := range found[1:] {
+			v, err := strconv.ParseFloat(f, 64)
+			require.NoError(t, err)
+			all = append(all, v)
+		}
+		return all
+	}
+	sent := figures(`sent +# of`)[0]
+	answered := figures(`answered +# of`)[0]
+	when := figures(`# before the broadcast, # during it, # when it was over`)
+	require.Equal(t, answered, when[0]+when[1]+when[2])
+	went := figures(`in which # messages went out: its own # and # answers`)
+	require.Equal(t, []float64{sent + when[1], sent, when[1]}, went)
+	least := figures(`no less than # s`)[0]
+	sum := figures(`# calls, of which # could go at once; \(# − #\) / #\)`)
+	require.Equal(t, sum[:2], sum[2:4])
+	require.InDelta(t, least, (sum[2]-sum[3])/sum[4], 0.001)
+	calls := figures(`calls +#: # messages, # typing notices, # others`)
+	require.Equal(t, calls[0], calls[1]+calls[2]+calls[3])
+	require.Equal(t, sent+answered, calls[1])
+	require.Greater(t, calls[3], 0.0)
+	typing := figures(`typing +# notices sent, # left out: # as .* or more, # as`)
+	require.Equal(t, calls[2], typing[0])
+	require.Equal(t, typing[1], typing[2]+typing[3])
+	require.Equal(t, answered, typing[0]+typing[1], "each answer is announced or not")
+}
+
+// What people see of an answer is all of it.
+func TestAnswersAreShownWhole(t *testing.T) {
+	var p program
+	_, err := smallDemo(t, &p, runCommand{}).run(t.Context())
+	require.NoError(t, err)
+	for _, category := range classify.Categories() {
+		require.Contains(t, p.stdout.String(), "\n      "+category.String()+": ")
+	}
+	require.NotContains(t, p.stdout.String(), "…")
+}
+
 // A chat of a person's may be slower than the broadcast: that is told, and no loss.
 func TestDemonstrationWithSlowChats(t *testing.T) {
 	var p program
@@ -102,7 +155,7 @@ func TestReportAsJSON(t *testing.T) {
 
 	fields := decode(t, p.stdout.String())
 	for _, name := range []string{
-		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "longest_answer_seconds",
+		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "answered_before", "longest_answer_seconds",
 		"floods", "seconds", "least_seconds", "ratio", "limit", "meanwhile", "backed_off_seconds", "congestion",
 		"calls", "client_floods", "waits", "waited_seconds", "longest_wait_seconds", "tokens_left",
 		"typing_sent", "typing_skipped", "typing_busy",
@@ -219,8 +272,9 @@ func TestLeastTime(t *testing.T) {
 		{name: "nothing", sends: 30, each: 1, limit: "none"},
 	} {
 		calls := map[classify.Category]int{classify.Message: test.sends, classify.Query: test.reads, classify.Global: test.sends + test.reads}
-		least, limit := leastTime(before, calls, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
+		least, limit, sum := leastTime(before, calls, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
 		require.Equal(t, test.least, least, test.name)
 		require.Equal(t, test.limit, limit, test.name)
+		require.Equal(t, test.least > 0, sum != "", test.name)
 	}
 }

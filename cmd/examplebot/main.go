@@ -29,7 +29,7 @@ const (
 
 const description = `A Telegram bot that does not flood.
 
-Without an account, a demonstration: it starts a Telegram data centre of its own on loopback, with the limits that Telegram publishes, and there the bot answers people while it sends 300 messages to 100 chats. It takes half a minute at most and prints what happened.
+Without an account, a demonstration: it starts a Telegram data centre of its own on loopback, with the limits that Telegram publishes, and there the bot answers people while it sends 300 messages to 100 chats. It takes some 20 seconds and prints what happened.
 
 With an account, the same bot on Telegram: it answers /start, /ping, /limits, /award NAME and /awards NAME, and repeats other messages. It runs until Ctrl-C and keeps its session, since each login is itself limited by Telegram, and what floods have taught it.
 
