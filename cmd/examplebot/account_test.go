@@ -35,7 +35,7 @@ const (
 // newAccount is an account on a data centre of the test's, with a session file.
 func newAccount(t *testing.T, p *program, flags runCommand) (account, *localdc.Cloud) {
 	t.Helper()
-	cloud, err := localdc.New(localdc.Options{Key: sharedKey(), BotToken: testToken, Limits: localdc.Published()})
+	cloud, err := localdc.New(localdc.Options{BotToken: testToken, Limits: localdc.Published()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cloud.Close()) })
 

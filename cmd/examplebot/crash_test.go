@@ -148,7 +148,7 @@ func TestKilledAndRestartedInsideAFlood(t *testing.T) {
 	}
 	for _, method := range []string{"auth.importBotAuthorization", "messages.sendMessage"} {
 		t.Run(method, func(t *testing.T) {
-			cloud, err := localdc.New(localdc.Options{Key: sharedKey(), BotToken: testToken})
+			cloud, err := localdc.New(localdc.Options{BotToken: testToken})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, cloud.Close()) })
 			at, dir := cloud.ClientOptions(), t.TempDir()

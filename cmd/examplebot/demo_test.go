@@ -31,7 +31,6 @@ func smallDemo(t *testing.T, p *program, flags runCommand) demo {
 	}
 	s.limits.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
 	d := newDemo(s, config.Config{StoreFile: config.DefaultStoreFile})
-	d.dc.Key = sharedKey()
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 60, Burst: 25}
 	d.dc.Limits.Chat = localdc.Rate{PerSecond: 20, Burst: 5}
 	d.chats, d.pause = 20, 100*time.Millisecond
