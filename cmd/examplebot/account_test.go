@@ -90,6 +90,13 @@ func online(t *testing.T, p *program, a account, f func(context.Context)) accoun
 	return e.result.(accountReport)
 }
 
+func requirePrivate(t *testing.T, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+}
+
 func ask(ctx context.Context, t *testing.T, u *localdc.User, text string) string {
 	t.Helper()
 	u.Send(text)
@@ -160,9 +167,7 @@ func TestAwardsAreLimitedByWhoGivesAndByWhoGetsThem(t *testing.T) {
 		require.Equal(t, "carol gets an award. 2 more today.", inGroup(ctx, people[3], "/award carol"), "what was not given costs nothing")
 		require.Equal(t, "bob can get 0 more awards today.", inGroup(ctx, people[0], "/awards bob"))
 	})
-	info, err := os.Stat(a.cfg.StoreFile)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o600, info.Mode().Perm())
+	requirePrivate(t, a.cfg.StoreFile)
 }
 
 func TestSessionIsKept(t *testing.T) {
@@ -176,9 +181,7 @@ func TestSessionIsKept(t *testing.T) {
 	}
 	require.Equal(t, 1, logins(cloud), "each login is itself limited")
 
-	info, err := os.Stat(a.cfg.SessionFile)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o600, info.Mode().Perm())
+	requirePrivate(t, a.cfg.SessionFile)
 }
 
 // Nothing is sent with a session that cannot be used: a login would be spent on it.
