@@ -303,8 +303,8 @@ func (r demoReport) text(w io.Writer) {
 	fmt.Fprintf(w, "congestion   %.2f before the broadcast; during it %.2f on average and %.2f at most; %.2f at the end (0 is idle, 1 is a call that waits)\n",
 		r.Congestion.Before, r.Congestion.Mean, r.Congestion.Highest, r.Congestion.After)
 	r.traffic.text(w, r.Sent+r.Duplicates+r.Answered)
-	fmt.Fprintf(w, "             The broadcast has none that wait: it makes a call once Congestion() and TryAcquire() show room. It looked\n")
-	fmt.Fprintf(w, "             for room for %.3f s in all, outside of the queues, where its calls would delay the answers.\n", r.BackedOffSeconds)
+	fmt.Fprintf(w, "             Before each call, the broadcast looks for room with Congestion() and TryAcquire(), outside of the queues, so\n")
+	fmt.Fprintf(w, "             that answers go first. That took %.3f s in all, which do not count as waits.\n", r.BackedOffSeconds)
 	if !r.OK && !r.Interrupted {
 		fmt.Fprintln(w, "FAILED: something was lost, sent twice or flooded.")
 	}

@@ -57,6 +57,7 @@
 //     Have it refuse instead (maxmemory-policy noeviction).
 //   - If the server's clock is set back and later forth again, windows that are open end
 //     sooner by as much.
-//   - The client's library (go-redis) writes to stderr when it cannot connect; see
-//     redis.SetLogger.
+//   - The client's library (go-redis) writes to stderr when it cannot connect, by a logger
+//     that all its clients have in common: it is for the program to turn off, with
+//     logging.Disable of its package logging, or to replace, with redis.SetLogger.
 package redisstore

@@ -21,9 +21,9 @@ import (
 // concurrent use, and starts no goroutines. Get one from [New] or [Open].
 //
 // Each of its calls is one message to the server and its answer, and ends after the
-// Timeout at the latest (Ping after 5 s), when ctx is done or not. Its error is that of ctx if it is
-// done; else it matches store.ErrUnavailable or, for arguments that cannot be used, is
-// a [*store.ArgumentError].
+// Timeout at the latest, Ping after 5 s, when ctx is done or not. Its error is that of
+// ctx if it is done; else it matches store.ErrUnavailable or, for arguments that cannot
+// be used, is a [*store.ArgumentError].
 type Store struct {
 	client  redis.UniversalClient
 	own     bool // the client is closed with the store
