@@ -8,8 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/invoke"
 )
 
 // prelude is what the snippets of the README that are no whole program stand in.
@@ -117,4 +121,25 @@ func TestREADMECompiles(t *testing.T) {
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(output))
 	require.Empty(t, strings.TrimSpace(string(output)))
+}
+
+// Who reads the README relies on its figures.
+func TestREADMEHasTheDefaults(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	readme := strings.Join(strings.Fields(string(text)), " ")
+	for category, limit := range invoke.DefaultLimits() {
+		require.Contains(t, readme, fmt.Sprintf("| `%v` | %g | %d |", category, limit.Rate, limit.Burst))
+	}
+	private, group := invoke.DefaultChatLimits()
+	require.Equal(t, time.Minute, group.Period)
+	require.Equal(t, time.Minute, invoke.DefaultMaxWait)
+	for _, want := range []string{
+		fmt.Sprintf("a private chat takes %g message a second with a burst of %d, a group or channel %d in any minute", private.Rate, private.Burst, group.Limit),
+		fmt.Sprintf("(`SleepThreshold`, %.0f s unless set)", flood.DefaultThreshold.Seconds()),
+		fmt.Sprintf("at most %d times, and at most a minute in all", invoke.DefaultMaxRetries),
+		fmt.Sprintf("After %d of a kind in %.0f minutes", flood.DefaultRefusalLimit, flood.DefaultRefusalPeriod.Minutes()),
+	} {
+		require.Contains(t, readme, want)
+	}
 }

@@ -2,8 +2,6 @@ package client_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"os"
@@ -33,14 +31,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
 
-// serverKey is made once: it is the slow part of starting a data centre.
-var serverKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-
 func newCloud(t testing.TB, opts localdc.Options) *localdc.Cloud {
 	t.Helper()
-	key, err := serverKey()
-	require.NoError(t, err)
-	opts.Key = key
 	cloud, err := localdc.New(opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cloud.Close()) })

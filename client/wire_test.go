@@ -44,12 +44,9 @@ func (w *world) start() error {
 }
 
 func (w *world) create() error {
-	key, err := serverKey()
-	if err != nil {
-		return err
-	}
 	w.now, w.session = neo.NewTime(time.Now()), &session.StorageMemory{}
-	if w.Cloud, err = localdc.New(localdc.Options{Key: key, Clock: w.now, CDN: cdnDC}); err != nil {
+	var err error
+	if w.Cloud, err = localdc.New(localdc.Options{Clock: w.now, CDN: cdnDC}); err != nil {
 		return err
 	}
 	opts := w.ClientOptions()

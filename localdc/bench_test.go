@@ -14,7 +14,6 @@ import (
 // limits in force that it does not reach.
 func BenchmarkSend(b *testing.B) {
 	cloud, err := localdc.New(localdc.Options{
-		Key:    sharedKey(),
 		Limits: localdc.Limits{Account: localdc.Rate{PerSecond: 1e6, Burst: 1e6}, Chat: localdc.Rate{PerSecond: 1e6, Burst: 1e6}},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/crypto"
@@ -123,6 +124,10 @@ func (c *call) getCDNConfig(*tg.HelpGetCDNConfigRequest) (bin.Encoder, error) {
 	}
 	return out, nil
 }
+
+// commonKey is the key of all data centres of the process but CDNs: a suite of tests starts
+// many, and most of the time that each takes would be its key's.
+var commonKey = sync.OnceValues(generateKey)
 
 func generateKey() (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, crypto.RSAKeyBits)

@@ -15,7 +15,6 @@ import (
 	"github.com/gotd/log"
 	"github.com/gotd/log/logzap"
 	"github.com/gotd/td/clock"
-	"github.com/gotd/td/crypto"
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/telegram/dcs"
 	"github.com/gotd/td/tg"
@@ -43,8 +42,7 @@ type Options struct {
 	// CDN is the id of a CDN to have beside DCs, above 0 and none of them, such as
 	// 203; 0 for none. If there is one, a client that says with upload.getFile that
 	// it can deal with a CDN is sent there for every file; gotd's says so with
-	// AllowCDN. The CDN has an RSA key of its own, which help.getCdnConfig tells
-	// and which is generated as Key is.
+	// AllowCDN. The CDN has an RSA key of its own, which help.getCdnConfig tells.
 	CDN int
 	// Limits are what is enforced from the start; see [Cloud.SetLimits].
 	Limits Limits
@@ -57,10 +55,6 @@ type Options struct {
 	// Clock is what limits, dates and delays are reckoned on. The limits are as
 	// exact with a virtual clock as with the real one. Default: clock.System.
 	Clock clock.Clock
-	// Key is the RSA key of all data centres but the CDN, of 2048 bits. Default:
-	// one is generated, which takes some 0.1 s to 0.5 s; a test suite with many
-	// Clouds may share one.
-	Key *rsa.PrivateKey
 	// Logger gets what the servers have to say. Default: nothing.
 	Logger *zap.Logger
 }
@@ -93,9 +87,6 @@ func (o Options) validate() error {
 	}
 	if o.CDN < 0 || seen[o.CDN] {
 		return fmt.Errorf("localdc: CDN is %d: want 0 or an id that is none of DCs %v", o.CDN, o.DCs)
-	}
-	if o.Key != nil && o.Key.N.BitLen() != crypto.RSAKeyBits {
-		return fmt.Errorf("localdc: Key has %d bits: want %d", o.Key.N.BitLen(), crypto.RSAKeyBits)
 	}
 	if _, err := botID(o.BotToken); err != nil {
 		return err
@@ -158,7 +149,8 @@ type dataCentre struct {
 }
 
 // New starts a Cloud: it listens on free ports of 127.0.0.1 and serves until
-// Close. It fails when an option makes no sense or no port can be had.
+// Close. It fails when an option makes no sense or no port can be had. The first Cloud
+// of a process takes some 0.1 s to 0.5 s, in which the RSA key of all of them is made.
 func New(opts Options) (*Cloud, error) {
 	opts.setDefaults()
 	if err := opts.validate(); err != nil {
@@ -169,12 +161,9 @@ func New(opts Options) (*Cloud, error) {
 		return nil, err
 	}
 	opts.DCs = slices.Clone(opts.DCs)
-	key := opts.Key
-	if key == nil {
-		var err error
-		if key, err = generateKey(); err != nil {
-			return nil, err
-		}
+	key, err := commonKey()
+	if err != nil {
+		return nil, err
 	}
 	id, err := botID(opts.BotToken)
 	if err != nil {

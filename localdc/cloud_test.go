@@ -2,12 +2,9 @@ package localdc_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"math"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,18 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sharedKey saves each test the time of generating one.
-var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	return key
-})
-
 func newCloud(t *testing.T, opts localdc.Options) *localdc.Cloud {
 	t.Helper()
-	opts.Key = sharedKey()
 	cloud, err := localdc.New(opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cloud.Close()) })

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -50,10 +48,6 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return fmt.Errorf("make the data centre's key: %w", err)
-	}
 
 	var results []result
 	for _, w := range loads {
@@ -63,7 +57,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		for _, c := range rivals {
 			fmt.Fprintf(progress, "%s: %s …\n", w.name, c.name)
-			r, err := run(ctx, w, c, *workers, *timeout, key)
+			r, err := run(ctx, w, c, *workers, *timeout)
 			if err != nil {
 				return err
 			}

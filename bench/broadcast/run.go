@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,8 +45,8 @@ type interactive struct {
 const settle = 1500 * time.Millisecond
 
 // run lets one contender do one workload, for at most timeout.
-func run(ctx context.Context, w workload, c contender, workers int, timeout time.Duration, key *rsa.PrivateKey) (result, error) {
-	cloud, err := localdc.New(localdc.Options{Limits: w.limits, Key: key})
+func run(ctx context.Context, w workload, c contender, workers int, timeout time.Duration) (result, error) {
+	cloud, err := localdc.New(localdc.Options{Limits: w.limits})
 	if err != nil {
 		return result{}, fmt.Errorf("start data centre: %w", err)
 	}

@@ -16,12 +16,12 @@ import (
 func news(ctx context.Context, addr, account string, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	saver, err := redisstore.Open(ctx, "redis://"+addr, account)
+	saver, err := redisstore.Open("redis://"+addr, account)
 	if err != nil {
 		return err
 	}
 	defer saver.Close()
-	watcher, err := redisstore.Open(ctx, "redis://"+addr, account)
+	watcher, err := redisstore.Open("redis://"+addr, account)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // contend makes calls, from many goroutines, that wait for their turn at one limiter.
 func contend(ctx context.Context, j job) (done, error) {
-	s, err := redisstore.Open(ctx, "redis://"+j.Addr, j.Account)
+	s, err := redisstore.Open("redis://"+j.Addr, j.Account)
 	if err != nil {
 		return done{}, err
 	}

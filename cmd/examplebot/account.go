@@ -83,5 +83,5 @@ func checkSession(ctx context.Context, f *client.SessionFile) error {
 
 func (r accountReport) text(w io.Writer) {
 	fmt.Fprintf(w, "Answered %d messages in %.0f s, %d not.\n", r.Answered, r.Seconds, r.Unanswered)
-	r.traffic.text(w)
+	r.traffic.text(w, int(r.Answered))
 }

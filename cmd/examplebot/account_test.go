@@ -33,9 +33,9 @@ const (
 )
 
 // newAccount is an account on a data centre of the test's, with a session file.
-func newAccount(t *testing.T, p *program, flags runFlags) (account, *localdc.Cloud) {
+func newAccount(t *testing.T, p *program, flags runCommand) (account, *localdc.Cloud) {
 	t.Helper()
-	cloud, err := localdc.New(localdc.Options{Key: sharedKey(), BotToken: testToken, Limits: localdc.Published()})
+	cloud, err := localdc.New(localdc.Options{BotToken: testToken, Limits: localdc.Published()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cloud.Close()) })
 
@@ -90,6 +90,13 @@ func online(t *testing.T, p *program, a account, f func(context.Context)) accoun
 	return e.result.(accountReport)
 }
 
+func requirePrivate(t *testing.T, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+}
+
 func ask(ctx context.Context, t *testing.T, u *localdc.User, text string) string {
 	t.Helper()
 	u.Send(text)
@@ -102,7 +109,7 @@ func logins(c *localdc.Cloud) int { return c.Record().Methods["auth.importBotAut
 
 func TestBotAnswers(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	alice := cloud.AddUser("alice")
 	group := cloud.AddGroup("a group")
 	result := online(t, &p, a, func(ctx context.Context) {
@@ -128,12 +135,12 @@ func TestBotAnswers(t *testing.T) {
 	var text output
 	result.text(&text)
 	require.Contains(t, text.String(), "messages in")
-	require.NoError(t, runFlags{JSON: true}.print(p.process(), result))
+	require.NoError(t, runCommand{JSON: true}.print(p.process(), result))
 }
 
 func TestAwardsAreLimitedByWhoGivesAndByWhoGetsThem(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	a.limits.Chats.Mode = invoke.ChatsNever
 	require.NoError(t, cloud.SetLimits(localdc.Limits{}))
 	people := make([]*localdc.User, 4)
@@ -160,14 +167,12 @@ func TestAwardsAreLimitedByWhoGivesAndByWhoGetsThem(t *testing.T) {
 		require.Equal(t, "carol gets an award. 2 more today.", inGroup(ctx, people[3], "/award carol"), "what was not given costs nothing")
 		require.Equal(t, "bob can get 0 more awards today.", inGroup(ctx, people[0], "/awards bob"))
 	})
-	info, err := os.Stat(a.cfg.StoreFile)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o600, info.Mode().Perm())
+	requirePrivate(t, a.cfg.StoreFile)
 }
 
 func TestSessionIsKept(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	alice := cloud.AddUser("alice")
 	for range 2 {
 		online(t, &p, a, func(ctx context.Context) {
@@ -176,15 +181,13 @@ func TestSessionIsKept(t *testing.T) {
 	}
 	require.Equal(t, 1, logins(cloud), "each login is itself limited")
 
-	info, err := os.Stat(a.cfg.SessionFile)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o600, info.Mode().Perm())
+	requirePrivate(t, a.cfg.SessionFile)
 }
 
 // Nothing is sent with a session that cannot be used: a login would be spent on it.
 func TestSessionThatCannotBeUsed(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	online(t, &p, a, func(context.Context) {})
 	whole, err := os.ReadFile(a.cfg.SessionFile)
 	require.NoError(t, err)
@@ -207,7 +210,7 @@ func TestSessionThatCannotBeUsed(t *testing.T) {
 
 func TestRefusedLoginsAreExplained(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	for i, test := range []struct {
 		code    int
 		message string
@@ -230,7 +233,7 @@ func TestRefusedLoginsAreExplained(t *testing.T) {
 
 func TestRefusedLoginIsNotTriedAgainByTheNextStart(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	require.NoError(t, cloud.FailNext("auth.importBotAuthorization", 420, "FLOOD_WAIT_2700", 1))
 	for range 3 {
 		_, err := a.run(t.Context())
@@ -252,7 +255,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func TestMetricsAndHealth(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{HTTP: "127.0.0.1:0"})
+	a, cloud := newAccount(t, &p, runCommand{HTTP: "127.0.0.1:0"})
 	release, err := cloud.Hold("auth.importBotAuthorization")
 	require.NoError(t, err)
 
@@ -292,7 +295,7 @@ func TestMetricsAndHealth(t *testing.T) {
 // A connection that breaks loses neither questions nor answers, and repeats none.
 func TestBrokenConnections(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	alice := cloud.AddUser("alice")
 	online(t, &p, a, func(ctx context.Context) {
 		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
@@ -320,7 +323,7 @@ func TestBrokenConnections(t *testing.T) {
 
 func TestBroadcastSurvivesBrokenConnections(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	b := startBot(t, a)
 	var chats []*localdc.Chat
 	var peers []tg.InputPeerClass
@@ -348,7 +351,7 @@ func TestBroadcastSurvivesBrokenConnections(t *testing.T) {
 // Somebody who asks in a chat that is full of news does not wait for all of it.
 func TestAnswersGoBeforeTheBroadcastInTheirChat(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	a.limits.Chats.Private = ratelimit.Rate(2).Burst(1)
 	b := startBot(t, a)
 	chat := cloud.AddUser("alice").Chat
@@ -371,7 +374,7 @@ func TestAnswersGoBeforeTheBroadcastInTheirChat(t *testing.T) {
 // A flood is told of in the chats that it leaves alone.
 func TestLimitsTellOfFloods(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	b := startBot(t, a)
 	require.NoError(t, cloud.FailNext("messages.sendMessage", 420, "FLOOD_WAIT_3600", 1))
 	require.NoError(t, b.run(t.Context(), testToken, func(ctx context.Context, _ *tg.User) error {
@@ -385,7 +388,7 @@ func TestLimitsTellOfFloods(t *testing.T) {
 // What the limiter refuses is not sent again as if the connection had broken.
 func TestFullQueueIsNoBrokenConnection(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	a.limits.Chats.Private = ratelimit.Rate(0.001).Burst(1)
 	a.limits.MaxWaiters = 1
 	b := startBot(t, a)
@@ -409,7 +412,7 @@ func TestFullQueueIsNoBrokenConnection(t *testing.T) {
 // Nothing that a program writes, however much it logs, holds a secret.
 func TestNoSecretIsPrinted(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{LogLevel: "debug"})
+	a, cloud := newAccount(t, &p, runCommand{LogLevel: "debug"})
 	alice := cloud.AddUser("alice")
 	online(t, &p, a, func(ctx context.Context) {
 		require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))

@@ -207,7 +207,7 @@ func (b *bot) reply(m *tg.Message) func(context.Context) string {
 // limits tells what could be sent right now, and what could not.
 func (b *bot) limits() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Congestion %.0f %%. Available now:", 100*b.client.Congestion())
+	fmt.Fprintf(&text, "Congestion %.0f %%. Calls that could go at once:", 100*b.client.Congestion())
 	stats := b.client.Limiter().Stats()
 	available := b.client.Available()
 	for _, category := range classify.Categories() {

@@ -13,10 +13,7 @@ type classifyCommand struct {
 
 // Run prints a line for each name that is a function, and returns one error for all
 // that are not. It reads no configuration.
-func (c classifyCommand) Run(p process, flags runFlags) error {
-	if flags != (runFlags{}) {
-		return usageError{errors.New("classify takes names and no flags")}
-	}
+func (c classifyCommand) Run(p process) error {
 	classifier, err := classify.New(classify.Options{})
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func TestCrashLife(t *testing.T) {
 	}
 	cfg, err := config.Load("", p.process().getenv)
 	require.NoError(t, err)
-	s, err := runFlags{}.settings(cfg, p.process())
+	s, err := runCommand{}.settings(cfg, p.process())
 	require.NoError(t, err)
 	a := account{settings: s, cfg: cfg, base: telegram.Options{
 		PublicKeys: []telegram.PublicKey{{RSA: key}}, DC: l.DC, DCList: dcs.List{Options: l.Options}, Resolver: dcs.Plain(dcs.PlainOptions{}),
@@ -148,7 +148,7 @@ func TestKilledAndRestartedInsideAFlood(t *testing.T) {
 	}
 	for _, method := range []string{"auth.importBotAuthorization", "messages.sendMessage"} {
 		t.Run(method, func(t *testing.T) {
-			cloud, err := localdc.New(localdc.Options{Key: sharedKey(), BotToken: testToken})
+			cloud, err := localdc.New(localdc.Options{BotToken: testToken})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, cloud.Close()) })
 			at, dir := cloud.ClientOptions(), t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,7 +27,7 @@ type demo struct {
 	chats  int           // that get the broadcast
 	each   int           // messages to each of them
 	pause  time.Duration // of a person between two messages
-	people []string      // who talk to the bot; the first goes on during the broadcast
+	people []person      // who talk to the bot; the first goes on during the broadcast
 }
 
 // newDemo returns the demonstration as people see it. A person pauses for a little
@@ -42,7 +41,7 @@ func newDemo(s settings, cfg config.Config) demo {
 		chats:    100,
 		each:     3,
 		pause:    1100 * time.Millisecond,
-		people:   []string{"alice", "bob", "carol"},
+		people:   people(),
 	}
 }
 
@@ -58,6 +57,8 @@ type demoReport struct {
 	Duplicates int `json:"duplicates"` // that stand there once too often
 	Asked      int `json:"asked"`      // messages from people
 	Answered   int `json:"answered"`   // of those, that were answered
+	// AnsweredBefore is how many of them were answered before the broadcast.
+	AnsweredBefore int `json:"answered_before"`
 	// LongestAnswerSeconds is how long a person waited for an answer at most.
 	LongestAnswerSeconds float64 `json:"longest_answer_seconds"`
 
@@ -70,6 +71,7 @@ type demoReport struct {
 	LeastSeconds float64 `json:"least_seconds"`
 	Ratio        float64 `json:"ratio"`
 	Limit        string  `json:"limit"`
+	sum          string  // that gives LeastSeconds
 	// Meanwhile is how many messages went out in that time, answers included; the
 	// answer to a question that was still open at the end is not.
 	Meanwhile int `json:"meanwhile"`
@@ -175,7 +177,7 @@ func (d demo) patience() time.Duration {
 func (d demo) introduce(b *bot) {
 	l := d.dc.Limits
 	fmt.Fprintln(d.out, "A Telegram data centre on loopback. No account, no network.")
-	fmt.Fprintf(d.out, "  its limits:      %g messages a second (burst %d), %g in a chat (burst %d)\n",
+	fmt.Fprintf(d.out, "  its limits:      messages %g/s burst %d, in a chat %g/s burst %d; what is beyond is answered with FLOOD_WAIT\n",
 		l.Account.PerSecond, l.Account.Burst, l.Chat.PerSecond, l.Chat.Burst)
 	stats := b.client.Limiter().Stats()
 	chat := "no limit"
@@ -203,15 +205,16 @@ func (p *play) run(ctx context.Context, self *tg.User) error {
 
 	var people errgroup.Group
 	users := make([]*localdc.User, len(p.people))
-	for i, name := range p.people {
-		users[i] = p.cloud.AddUser(name)
-		people.Go(func() error { return p.talk.greet(ctx, users[i]) })
+	for i, person := range p.people {
+		users[i] = p.cloud.AddUser(person.name)
+		people.Go(func() error { return p.talk.greet(ctx, users[i], person.says) })
 	}
 	if err := people.Wait(); err != nil {
 		return err
 	}
 	p.talk.print(p.out)
-	fmt.Fprintf(p.out, "Broadcast of %d messages to %d chats, while %s goes on talking:\n", p.demo.chats*p.each, p.demo.chats, p.people[0])
+	p.report.AnsweredBefore = p.talk.answered
+	fmt.Fprintf(p.out, "Broadcast of %d messages to %d chats, while %s goes on talking:\n", p.demo.chats*p.each, p.demo.chats, p.people[0].name)
 
 	peers := make([]tg.InputPeerClass, p.demo.chats)
 	for i := range peers {
@@ -250,8 +253,8 @@ func (p *play) measure(ctx context.Context) error {
 	if err != nil {
 		return err // half a broadcast compares with nothing
 	}
-	least, limit := leastTime(tokens, made, p.chatLimit(), p.dc.Limits, r.Meanwhile, p.each)
-	r.LeastSeconds, r.Limit = seconds(least), limit
+	least, limit, sum := leastTime(tokens, made, p.chatLimit(), p.dc.Limits, r.Meanwhile, p.each)
+	r.LeastSeconds, r.Limit, r.sum = seconds(least), limit, sum
 	if least > 0 {
 		r.Ratio = rounded(took.Seconds() / least.Seconds())
 	}
@@ -287,25 +290,22 @@ func (r demoReport) text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nsent         %d of %d messages to %d chats, %d lost, %d twice\n", r.Sent, r.Messages, r.Chats, r.Lost, r.Duplicates)
 	fmt.Fprintf(w, "answered     %d of %d messages from people, the slowest in %.3f s\n", r.Answered, r.Asked, r.LongestAnswerSeconds)
-	fmt.Fprintf(w, "floods       %d, by the data centre's record; the client saw %d\n", r.Floods, r.ClientFloods)
-	if r.LeastSeconds > 0 {
-		fmt.Fprintf(w, "time         %.3f s for %d messages, answers included; the least possible is %.3f s: %.4f of it\n",
-			r.Seconds, r.Meanwhile, r.LeastSeconds, r.Ratio)
-		fmt.Fprintf(w, "             (%s, and the tokens there at the start)\n", r.Limit)
+	if !r.Interrupted {
+		during := r.Meanwhile - r.Sent - r.Duplicates
+		fmt.Fprintf(w, "             %d before the broadcast, %d during it, %d when it was over\n", r.AnsweredBefore, during, r.Answered-r.AnsweredBefore-during)
+		fmt.Fprintf(w, "time         %.3f s for the broadcast, in which %d messages went out: its own %d and %d answers\n", r.Seconds, r.Meanwhile, r.Meanwhile-during, during)
 	}
-	fmt.Fprintf(w, "congestion   %.2f before; mean %.2f, highest %.2f in the broadcast, which held back for %.1f s; %.2f after\n",
-		r.Congestion.Before, r.Congestion.Mean, r.Congestion.Highest, r.BackedOffSeconds, r.Congestion.After)
-	r.traffic.text(w)
+	if r.LeastSeconds > 0 {
+		fmt.Fprintf(w, "             the limits allow no less than %.3f s: it took %.4f times that\n", r.LeastSeconds, r.Ratio)
+		fmt.Fprintf(w, "             (the limit that decides is %s: %s)\n", r.Limit, r.sum)
+	}
+	fmt.Fprintf(w, "floods       %d calls were answered with a wait, as the data centre recorded; %d as the client saw\n", r.Floods, r.ClientFloods)
+	fmt.Fprintf(w, "congestion   %.2f before the broadcast; during it %.2f on average and %.2f at most; %.2f at the end (0 is idle, 1 is a call that waits)\n",
+		r.Congestion.Before, r.Congestion.Mean, r.Congestion.Highest, r.Congestion.After)
+	r.traffic.text(w, r.Sent+r.Duplicates+r.Answered)
+	fmt.Fprintf(w, "             Before each call, the broadcast looks for room with Congestion() and TryAcquire(), outside of the queues, so\n")
+	fmt.Fprintf(w, "             that answers go first. That took %.3f s in all, which do not count as waits.\n", r.BackedOffSeconds)
 	if !r.OK && !r.Interrupted {
 		fmt.Fprintln(w, "FAILED: something was lost, sent twice or flooded.")
 	}
-}
-
-// firstLine is how an answer is shown.
-func firstLine(text string) string {
-	line, rest, _ := strings.Cut(text, "\n")
-	if rest != "" {
-		line += " …"
-	}
-	return line
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"net"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +21,7 @@ import (
 
 // smallDemo is a demonstration of a second or two. Its data centre lets people talk
 // faster than Telegram does.
-func smallDemo(t *testing.T, p *program, flags runFlags) demo {
+func smallDemo(t *testing.T, p *program, flags runCommand) demo {
 	t.Helper()
 	s, err := flags.settings(config.Config{LogLevel: "info"}, p.process())
 	require.NoError(t, err)
@@ -28,7 +31,6 @@ func smallDemo(t *testing.T, p *program, flags runFlags) demo {
 	}
 	s.limits.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
 	d := newDemo(s, config.Config{StoreFile: config.DefaultStoreFile})
-	d.dc.Key = sharedKey()
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 60, Burst: 25}
 	d.dc.Limits.Chat = localdc.Rate{PerSecond: 20, Burst: 5}
 	d.chats, d.pause = 20, 100*time.Millisecond
@@ -38,7 +40,7 @@ func smallDemo(t *testing.T, p *program, flags runFlags) demo {
 
 func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.first = 4
 	result, err := d.run(t.Context())
 	require.NoError(t, err)
@@ -69,10 +71,52 @@ func TestDemonstrationLosesNothingAndIsNotFlooded(t *testing.T) {
 	require.NotContains(t, text.String(), "FAILED")
 }
 
+// Who reads the output has to be able to add its figures up, and sees answers whole.
+func TestOutputIsWholeAndAddsUp(t *testing.T) {
+	var p program
+	result, err := smallDemo(t, &p, runCommand{}).run(t.Context())
+	require.NoError(t, err)
+	var text output
+	result.text(&text)
+	figures := func(pattern string) []float64 {
+		t.Helper()
+		found := regexp.MustCompile(strings.ReplaceAll(pattern, "#", `([\d.]+)`)).FindStringSubmatch(text.String())
+		require.NotNil(t, found, "%s\n%s", pattern, &text)
+		var all []float64
+		for _, f := range found[1:] {
+			v, err := strconv.ParseFloat(f, 64)
+			require.NoError(t, err)
+			all = append(all, v)
+		}
+		return all
+	}
+	sent := figures(`sent +# of`)[0]
+	answered := figures(`answered +# of`)[0]
+	when := figures(`# before the broadcast, # during it, # when it was over`)
+	require.Equal(t, answered, when[0]+when[1]+when[2])
+	went := figures(`in which # messages went out: its own # and # answers`)
+	require.Equal(t, []float64{sent + when[1], sent, when[1]}, went)
+	least := figures(`no less than # s`)[0]
+	sum := figures(`# calls, of which # could go at once; \(# − #\) / #\)`)
+	require.Equal(t, sum[:2], sum[2:4])
+	require.InDelta(t, least, (sum[2]-sum[3])/sum[4], 0.001)
+	calls := figures(`calls +#: # messages, # typing notices, # others`)
+	require.Equal(t, calls[0], calls[1]+calls[2]+calls[3])
+	require.Equal(t, sent+answered, calls[1])
+	require.Greater(t, calls[3], 0.0)
+	typing := figures(`typing +# notices sent, # left out: # as .* or more, # as`)
+	require.Equal(t, calls[2], typing[0])
+	require.Equal(t, typing[1], typing[2]+typing[3])
+	require.Equal(t, answered, typing[0]+typing[1], "each answer is announced or not")
+	for _, category := range classify.Categories() { // answers are shown whole
+		require.Contains(t, p.stdout.String(), "\n      "+category.String()+": ")
+	}
+}
+
 // A chat of a person's may be slower than the broadcast: that is told, and no loss.
 func TestDemonstrationWithSlowChats(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.limits.Chats.Private = ratelimit.Rate(2).Burst(1)
 	d.people = d.people[:1]
 	result, err := d.run(t.Context())
@@ -93,7 +137,7 @@ func TestDemonstrationWithSlowChats(t *testing.T) {
 // The fields are what programs rely on.
 func TestReportAsJSON(t *testing.T) {
 	var p program
-	flags := runFlags{JSON: true}
+	flags := runCommand{JSON: true}
 	result, err := smallDemo(t, &p, flags).run(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, p.stdout.String(), "all else goes to standard error")
@@ -102,7 +146,7 @@ func TestReportAsJSON(t *testing.T) {
 
 	fields := decode(t, p.stdout.String())
 	for _, name := range []string{
-		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "longest_answer_seconds",
+		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "answered_before", "longest_answer_seconds",
 		"floods", "seconds", "least_seconds", "ratio", "limit", "meanwhile", "backed_off_seconds", "congestion",
 		"calls", "client_floods", "waits", "waited_seconds", "longest_wait_seconds", "tokens_left",
 		"typing_sent", "typing_skipped", "typing_busy",
@@ -115,7 +159,7 @@ func TestReportAsJSON(t *testing.T) {
 
 func TestFloodIsReportedAndFails(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 20, Burst: 10} // less than the client keeps to
 	d.dc.Limits.Lengthen = -1                                    // the test is short
 	d.people, d.each = d.people[:1], 1
@@ -135,7 +179,7 @@ func TestFloodIsReportedAndFails(t *testing.T) {
 
 func TestLossIsReportedAndFails(t *testing.T) {
 	var p program
-	d := smallDemo(t, &p, runFlags{})
+	d := smallDemo(t, &p, runCommand{})
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 1, Burst: 10}
 	d.client.SleepThreshold = flood.Never // a flood is the end of a message
 	d.people, d.each, d.pause = d.people[:1], 1, time.Hour
@@ -151,7 +195,7 @@ func TestDemonstrationIsCutShortAnywhere(t *testing.T) {
 	for _, at := range []string{"A Telegram data centre", "logged in", "Broadcast of", "10 of 60", "60 of 60"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var p program
-		d := smallDemo(t, &p, runFlags{HTTP: "127.0.0.1:0"})
+		d := smallDemo(t, &p, runCommand{HTTP: "127.0.0.1:0"})
 		p.stdout.on(at, cancel)
 		result, err := d.run(ctx)
 		cancel()
@@ -219,8 +263,9 @@ func TestLeastTime(t *testing.T) {
 		{name: "nothing", sends: 30, each: 1, limit: "none"},
 	} {
 		calls := map[classify.Category]int{classify.Message: test.sends, classify.Query: test.reads, classify.Global: test.sends + test.reads}
-		least, limit := leastTime(before, calls, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
+		least, limit, sum := leastTime(before, calls, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
 		require.Equal(t, test.least, least, test.name)
 		require.Equal(t, test.limit, limit, test.name)
+		require.Equal(t, test.least > 0, sum != "", test.name)
 	}
 }

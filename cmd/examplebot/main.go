@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirtg/weir/config"
 )
@@ -27,7 +29,7 @@ const (
 
 const description = `A Telegram bot that does not flood.
 
-Without an account, a demonstration: it starts a Telegram data centre of its own on loopback, with the limits that Telegram publishes, and there the bot answers people while it sends 300 messages to 100 chats. It takes half a minute at most and prints what happened.
+Without an account, a demonstration: it starts a Telegram data centre of its own on loopback, with the limits that Telegram publishes, and there the bot answers people while it sends 300 messages to 100 chats. It takes some 20 seconds and prints what happened.
 
 With an account, the same bot on Telegram: it answers /start, /ping, /limits, /award NAME and /awards NAME, and repeats other messages. It runs until Ctrl-C and keeps its session, since each login is itself limited by Telegram, and what floods have taught it.
 
@@ -51,9 +53,8 @@ Ends with 0 if all went well (for the bot on Telegram, Ctrl-C is an end like tha
 
 // cli is what the command line may say.
 type cli struct {
-	runFlags `embed:""`
 	Version  kong.VersionFlag `help:"Print the version and end."`
-	Run      runCommand       `cmd:"" default:"1" help:"Run the bot, or the demonstration if there is no account (default)."`
+	Run      runCommand       `cmd:"" default:"withargs" help:"Run the bot, or the demonstration if there is no account (default)."`
 	Classify classifyCommand  `cmd:"" help:"Tell what Weir charges functions of Telegram's API to."`
 }
 
@@ -65,6 +66,7 @@ type process struct {
 }
 
 func main() {
+	logging.Disable() // of go-redis, which writes to stderr what the bot says in its own log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal finds no handler, and kills
 	os.Exit(process{os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr}.run(ctx))
@@ -79,7 +81,7 @@ func (p process) run(ctx context.Context) int {
 		kong.Vars{"version": version()},
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { ended = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Help(help),
 	)
 	if err != nil {
 		return p.fail(err)
@@ -89,10 +91,39 @@ func (p process) run(ctx context.Context) int {
 		return ended
 	}
 	if err != nil {
-		return p.fail(usageError{fmt.Errorf("%w; see examplebot --help", err)})
+		see := parser.Model.Node // has all of the default command, and names the others
+		if bad, ok := errors.AsType[*kong.ParseError](err); ok && bad.Context.Selected() != see.DefaultCmd {
+			see = cmp.Or(bad.Context.Selected(), see)
+		}
+		return p.fail(usageError{fmt.Errorf("%w; see %s --help", err, see.FullPath())})
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return p.fail(command.Run(p, flags.runFlags))
+	return p.fail(command.Run(p))
+}
+
+// help shows the flags of the default command also where it is not named, since it need
+// not be.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if app := ctx.Model.Node; ctx.Selected() == nil {
+		app.Flags = append(app.Flags, app.DefaultCmd.Flags...)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// given is what is typed for a flag or an argument. If there is nothing, something was
+// forgotten, or a variable of the shell is empty.
+type given string
+
+// Decode implements kong.MapperValue.
+func (g *given) Decode(ctx *kong.DecodeContext) error {
+	*g = ""
+	if next := ctx.Scan.Peek(); next.IsValue() {
+		*g = given(ctx.Scan.Pop().String())
+	}
+	if *g == "" {
+		return fmt.Errorf("no value: want %s", ctx.Value.Tag.PlaceHolder)
+	}
+	return nil
 }
 
 // fail prints an error, if there is one, and returns the exit code for it.

@@ -3,9 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,16 +24,15 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram is set for a copy of the test binary that is to be the program itself.
+const asProgram = "WEIR_TEST_AS_PROGRAM"
 
-// sharedKey saves each data centre the time of making one.
-var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
+func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(asProgram); ok {
+		main() // exits
 	}
-	return key
-})
+	goleak.VerifyTestMain(m)
+}
 
 // output is what a program writes, to be read while it does.
 type output struct {
@@ -107,9 +107,15 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown flag --bogus":                                          {"--bogus"},
 		"unknown flag --jsn":                                            {"-jsn"},
-		"unexpected argument bogus":                                     {"bogus"},
+		"unexpected argument bogus; see examplebot --help":              {"bogus"},
 		`expected "<name> ..."`:                                         {"classify"},
-		"takes names and no flags":                                      {"classify", "--json", "help.getConfig"},
+		"unknown flag --json; see examplebot classify --help":           {"classify", "--json", "help.getConfig"},
+		`flag --json applies to the default command "run"`:              {"--json", "classify", "help.getConfig"},
+		"--http: no value: want HOST:PORT":                              {"--http"},
+		"--http: no value: want HOST:PORT; see examplebot --help":       {"run", "--http", "--json"},
+		"--config: no value: want FILE":                                 {"--config="},
+		"--log-level: no value: want LEVEL":                             {"--log-level", ""},
+		`but got "maybe"`:                                               {"--json=maybe"},
 		`":9090" names no host: write 127.0.0.1`:                        {"--http", ":9090"},
 		`"9090" is not host:port`:                                       {"-http", "9090"},
 		`"127.0.0.1:65536" is not host:port`:                            {"--http=127.0.0.1:65536"},
@@ -140,6 +146,29 @@ func TestMistakesAreToldTogether(t *testing.T) {
 	require.Equal(t, exitUsage, p.run(t, "--http", ":1", "--log-level", "loud"))
 	require.Contains(t, p.stderr.String(), "--http")
 	require.Contains(t, p.stderr.String(), "--log-level")
+}
+
+func TestHelpListsJustWhatACommandTakes(t *testing.T) {
+	always := []string{"help", "version"}
+	all := []string{"help", "version", "config", "http", "json", "log-level"}
+	for command, flags := range map[string][]string{"": all, "run": all, "classify": always} {
+		var p program
+		args := strings.Fields(command)
+		require.Equal(t, exitOK, p.run(t, append(args, "--help")...))
+		_, text, _ := strings.Cut(p.stdout.String(), "\nFlags:\n")
+		var listed []string
+		for _, found := range regexp.MustCompile(`(?m)^  .{4}--([a-z-]+)`).FindAllStringSubmatch(text, -1) {
+			listed = append(listed, found[1])
+		}
+		require.ElementsMatch(t, flags, listed, command)
+		for _, flag := range all {
+			if !slices.Contains(flags, flag) {
+				p = program{}
+				require.Equal(t, exitUsage, p.run(t, append(args, "--"+flag, "help.getConfig")...))
+				require.Contains(t, p.stderr.String(), "unknown flag --"+flag)
+			}
+		}
+	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
@@ -222,7 +251,7 @@ func TestSettingsAreTranslated(t *testing.T) {
 	} {
 		cfg, err := config.Parse([]byte("chats: " + text + "\nmax_waiters: 7"))
 		require.NoError(t, err, text)
-		s, err := runFlags{}.settings(cfg, (&program{}).process())
+		s, err := runCommand{}.settings(cfg, (&program{}).process())
 		require.NoError(t, err, text)
 		require.Equal(t, want, effective(t, s.limits.Chats), text)
 		require.Equal(t, 7, s.limits.MaxWaiters)
@@ -253,7 +282,7 @@ rate_limits: {message: {rate: 1e-9}}
 chats: {private: {rate: 1e-10}, group: {period: 1000000h}}
 `))
 	require.NoError(t, err)
-	_, err = runFlags{}.settings(cfg, (&program{}).process())
+	_, err = runCommand{}.settings(cfg, (&program{}).process())
 	require.EqualError(t, err, `rate_limits.message.rate is 1e-09: want one that fills a burst of 30 within 100 years
 chats.private.rate is 1e-10: want one that fills a burst of 3 within 100 years
 chats.group.period is 3.6e+09: want seconds, more than 0 and at most 100 years`)

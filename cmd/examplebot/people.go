@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,12 +26,30 @@ type conversation struct {
 	mu              sync.Mutex
 	asked, answered int
 	longest         time.Duration
-	lines           []string
+	lines           []line
 }
 
-// greet tries the bot's commands, three messages: what a chat takes at once.
-func (c *conversation) greet(ctx context.Context, u *localdc.User) error {
-	for _, line := range [][2]string{{"/start", "Hello!"}, {"/ping", "pong"}, {"/limits", "Congestion"}} {
+// line is what a person said, and what came of it.
+type line struct{ who, text string }
+
+// person is somebody who talks to the bot.
+type person struct {
+	name string
+	says [][2]string // and how each answer begins
+}
+
+// people try the bot's commands, with three messages each: what a chat takes at once.
+func people() []person {
+	return []person{
+		{"alice", [][2]string{{"/start", "Hello!"}, {"/ping", "pong"}, {"/limits", "Congestion"}}},
+		{"bob", [][2]string{{"/award carol", "carol gets an award."}, {"/awards carol", "carol can get"}, {"hello, bot", "hello, bot"}}},
+		{"carol", [][2]string{{"/start", "Hello!"}, {"/ping", "pong"}, {"thank you", "thank you"}}},
+	}
+}
+
+// greet says what a person has to say.
+func (c *conversation) greet(ctx context.Context, u *localdc.User, says [][2]string) error {
+	for _, line := range says {
 		if err := c.ask(ctx, u, line[0], line[1]); err != nil {
 			return err
 		}
@@ -74,20 +93,21 @@ func (c *conversation) ask(ctx context.Context, u *localdc.User, say, want strin
 	case err == nil:
 		c.answered++
 		c.longest = max(c.longest, took)
-		c.lines = append(c.lines, fmt.Sprintf("  %s: %s → %s (%.0f ms)", u.Title(), say, firstLine(m.Message), took.Seconds()*1000))
+		c.lines = append(c.lines, line{u.Title(), say + " → " + strings.ReplaceAll(m.Message, "\n", "\n      ")})
 		return nil
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		c.lines = append(c.lines, fmt.Sprintf("  %s: %s → no answer", u.Title(), say))
+		c.lines = append(c.lines, line{u.Title(), say + " → no answer"})
 		return nil
 	}
 	return err
 }
 
-// print writes down what was said so far.
+// print writes down what was said so far, one person after the other.
 func (c *conversation) print(w io.Writer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, line := range c.lines {
-		fmt.Fprintln(w, line)
+	slices.SortStableFunc(c.lines, func(a, b line) int { return strings.Compare(a.who, b.who) })
+	for _, l := range c.lines {
+		fmt.Fprintf(w, "  %s: %s\n", l.who, l.text)
 	}
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // redisURL is a real server when REDIS_ADDR names one.
@@ -32,7 +36,7 @@ func redisURL(t *testing.T) config.Secret {
 // onRedis is an account whose store is a Redis server, under a name of the test's own.
 func onRedis(t *testing.T, p *program) (account, *localdc.Cloud) {
 	t.Helper()
-	a, cloud := newAccount(t, p, runFlags{})
+	a, cloud := newAccount(t, p, runCommand{})
 	a.cfg.StoreFile, a.cfg.RedisURL = "", redisURL(t)
 	a.cfg.Account = fmt.Sprintf("test-%d", time.Now().UnixNano())
 	return a, cloud
@@ -107,12 +111,76 @@ func TestProcessesOnRedisKeepToOneLimitTogether(t *testing.T) {
 	}
 }
 
-func TestRedisThatIsNotThereIsSaidBeforeAnythingIsSent(t *testing.T) {
+// A bot that is to go on without Redis also starts without it, and joins when it comes.
+func TestBotStartsWhileRedisIsAway(t *testing.T) {
+	for policy, meanwhile := range map[string]string{
+		"": "keeps to the limits by itself", "open": "go out without limits", // local, unless it is given
+	} {
+		t.Run(policy, func(t *testing.T) {
+			var p program
+			a, cloud := newAccount(t, &p, runCommand{})
+			alice := cloud.AddUser("alice")
+			server := miniredis.NewMiniRedis()
+			require.NoError(t, server.Start())
+			defer func() { server.Close() }()
+			addr := server.Addr()
+			a.cfg.StoreFile, a.cfg.RedisURL = "", config.NewSecret("redis://"+addr)
+			a.cfg.Account, a.cfg.OnStoreFailure = "away", policy
+			server.Close()
+
+			back := make(chan struct{})
+			p.stderr.on("The store is back", func() { close(back) })
+			online(t, &p, a, func(ctx context.Context) {
+				require.Contains(t, ask(ctx, t, alice, "/award bob"), "bob gets an award.")
+				require.Contains(t, p.stderr.String(), "The store is away: ")
+				require.Contains(t, p.stderr.String(), meanwhile)
+				require.Contains(t, p.stderr.String(), addr)
+
+				require.NoError(t, server.Restart())
+				for joined := false; !joined; { // whether it is back, calls ask
+					require.Equal(t, "pong", ask(ctx, t, alice, "/ping"))
+					select {
+					case <-back:
+						joined = server.Exists("weir:{away}:gate:0:message")
+					case <-time.After(200 * time.Millisecond):
+					}
+				}
+				require.Equal(t, "carol gets an award. 2 more today.", ask(ctx, t, alice, "/award carol"))
+			})
+			require.Equal(t, 1, strings.Count(p.stderr.String(), "The store is away"), "once")
+		})
+	}
+}
+
+// Nothing is to go on without Redis: the bot says so, and how it would.
+func TestBotDoesNotStartWhileRedisIsAwayUnderClosed(t *testing.T) {
 	var p program
-	a, cloud := newAccount(t, &p, runFlags{})
+	a, cloud := newAccount(t, &p, runCommand{})
 	a.cfg.StoreFile, a.cfg.RedisURL = "", config.NewSecret("redis://:secret-password@127.0.0.1:1/0")
+	a.cfg.OnStoreFailure = "closed"
 	_, err := a.run(t.Context())
-	require.Error(t, err)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "127.0.0.1:1: connect: connection refused: start the server, or set on_store_failure to local or open")
 	require.NotContains(t, err.Error(), "secret-password")
 	require.Empty(t, cloud.Record().Methods)
+}
+
+// Libraries that write to stderr by themselves would write between the lines of its log.
+func TestOutputOfTheProgramIsItsOwn(t *testing.T) {
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), asProgram+"=1", "STORE=redis://127.0.0.1:1/0")
+	stderr, err := program.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, program.Start())
+	defer func() { _ = program.Process.Kill() }()
+	said := false
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		require.Regexp(t, `^\d\d:\d\d:\d\d\.\d{3}\t`, lines.Text())
+		if strings.Contains(lines.Text(), "The store is away") && !said {
+			said = true
+			require.NoError(t, program.Process.Signal(os.Interrupt))
+		}
+	}
+	require.True(t, said)
+	require.ErrorContains(t, program.Wait(), fmt.Sprint("exit status ", exitInterrupted))
 }

@@ -68,14 +68,15 @@ func (t *tally) now() counts {
 // that can only make the time shorter. chat is the client's limit for a chat, zero for
 // none, and each how many messages a chat of the broadcast got, none of which had got
 // any before. People's chats do not count: a broadcast is no better for their talking
-// as fast as they may.
-func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[classify.Category]int, chat ratelimit.Limit, dc localdc.Limits, messages, each int) (time.Duration, string) {
+// as fast as they may. The sum is how the time is reckoned.
+func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[classify.Category]int, chat ratelimit.Limit, dc localdc.Limits, messages, each int) (_ time.Duration, limit, sum string) {
 	var least float64
-	limit := "none"
+	limit = "none"
 	consider := func(name string, n int, tokens, rate float64) {
 		missing := float64(n) - tokens
 		if rate > 0 && missing/rate > least { // where there is no limit, the rate is 0
 			least, limit = missing/rate, name
+			sum = fmt.Sprintf("%d calls, of which %.2f could go at once; (%d − %.2f) / %g", n, tokens, n, tokens, rate)
 		}
 	}
 	for category, stats := range before {
@@ -84,7 +85,7 @@ func leastTime(before map[classify.Category]ratelimit.GateStats, calls map[class
 	consider("client chat "+chat.String(), each, float64(chat.Burst), chat.Rate)
 	consider("data centre account", messages, float64(dc.Account.Burst), dc.Account.PerSecond)
 	consider("data centre chat", each, float64(dc.Chat.Burst), dc.Chat.PerSecond)
-	return time.Duration(least * float64(time.Second)), limit
+	return time.Duration(least * float64(time.Second)), limit, sum
 }
 
 // traffic is the part of a report that is about limits.
@@ -125,15 +126,18 @@ func (b *bot) traffic(c counts) traffic {
 	}
 }
 
-func (t traffic) text(w io.Writer) {
-	fmt.Fprintf(w, "waits        %d of %d calls, %.1f s together, the longest %.3f s\n", t.Waits, t.Calls, t.WaitedSeconds, t.LongestWaitSeconds)
-	fmt.Fprintf(w, "typing       %d notices sent, %d skipped (%d when busy, %d without a permit)\n",
-		t.TypingSent, t.TypingSkipped, t.TypingBusy, t.TypingSkipped-t.TypingBusy)
+// text tells of the calls, so many of which were messages that arrived.
+func (t traffic) text(w io.Writer, messages int) {
+	fmt.Fprintf(w, "calls        %d: %d messages, %d typing notices, %d others (logging in, updates, what was sent again)\n",
+		t.Calls, messages, t.TypingSent, t.Calls-messages-int(t.TypingSent))
+	fmt.Fprintf(w, "typing       %d notices sent, %d left out: %d as congestion was %g or more, %d as TryAcquire found no room\n",
+		t.TypingSent, t.TypingSkipped, t.TypingBusy, busy, t.TypingSkipped-t.TypingBusy)
 	fmt.Fprint(w, "tokens left ")
 	for _, category := range classify.Categories() {
 		fmt.Fprintf(w, " %v %.1f", category, t.TokensLeft[category])
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(w, " (calls that could go at once)")
+	fmt.Fprintf(w, "waits        %d of the calls waited for their turn, %.3f s together, the longest %.3f s\n", t.Waits, t.WaitedSeconds, t.LongestWaitSeconds)
 }
 
 // seconds is d for a report: more than milliseconds nobody wants to read.

@@ -18,30 +18,26 @@ import (
 	"github.com/weirtg/weir/metrics"
 )
 
-// runFlags belong to the default command; they stand beside it so that --help shows
-// them.
-type runFlags struct {
-	Config   string `name:"config" placeholder:"FILE" help:"Read the account, limits and more from a file in YAML. Without an account, the demonstration runs under its limits."`
-	HTTP     string `name:"http" placeholder:"HOST:PORT" help:"Serve /metrics for Prometheus and /healthz, for example on 127.0.0.1:9090, this machine alone."`
-	JSON     bool   `name:"json" help:"Print the report as one JSON object; all else goes to standard error."`
-	LogLevel string `placeholder:"LEVEL" help:"Log debug, info, warn or error to standard error. Unless it is given here or in the file, warn for the demonstration and info for an account."`
+type runCommand struct {
+	Config   given `name:"config" placeholder:"FILE" help:"Read the account, limits and more from a file in YAML. Without an account, the demonstration runs under its limits."`
+	HTTP     given `name:"http" placeholder:"HOST:PORT" help:"Serve /metrics for Prometheus and /healthz, for example on 127.0.0.1:9090, this machine alone."`
+	JSON     bool  `name:"json" help:"Print the report as one JSON object; all else goes to standard error."`
+	LogLevel given `placeholder:"LEVEL" help:"Log debug, info, warn or error to standard error. Unless it is given here or in the file, warn for the demonstration and info for an account."`
 }
-
-type runCommand struct{}
 
 // report is what a run has to tell in the end. It is also what --json prints.
 type report interface{ text(io.Writer) }
 
 // Run runs the bot where its account is.
-func (runCommand) Run(ctx context.Context, p process, flags runFlags) error {
-	cfg, err := config.Load(flags.Config, p.getenv)
+func (r runCommand) Run(ctx context.Context, p process) error {
+	cfg, err := config.Load(string(r.Config), p.getenv)
 	if err != nil {
 		return fmt.Errorf("configuration:\n%w", err)
 	}
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintln(p.stderr, "examplebot: warning:", warning)
 	}
-	s, err := flags.settings(cfg, p)
+	s, err := r.settings(cfg, p)
 	if err != nil {
 		return usageError{err}
 	}
@@ -54,10 +50,10 @@ func (runCommand) Run(ctx context.Context, p process, flags runFlags) error {
 	if result == nil {
 		return err
 	}
-	return errors.Join(flags.print(p, result), err)
+	return errors.Join(r.print(p, result), err)
 }
 
-func (r runFlags) print(p process, result report) error {
+func (r runCommand) print(p process, result report) error {
 	if r.JSON {
 		return json.NewEncoder(p.stdout).Encode(result)
 	}
@@ -79,17 +75,17 @@ type settings struct {
 
 // settings puts flags and configuration together. The error names all that is wrong
 // with them.
-func (r runFlags) settings(cfg config.Config, p process) (settings, error) {
+func (r runCommand) settings(cfg config.Config, p process) (settings, error) {
 	s := settings{metrics: metrics.New("examplebot"), tally: &tally{}, http: cfg.HTTP, out: p.stdout}
 	if r.JSON {
 		s.out = p.stderr
 	}
 	var errs []error
 	if r.HTTP != "" {
-		s.http = r.HTTP
-		errs = append(errs, checkAddr(r.HTTP))
+		s.http = string(r.HTTP)
+		errs = append(errs, checkAddr(s.http))
 	}
-	level := cmp.Or(r.LogLevel, cfg.LogLevel)
+	level := cmp.Or(string(r.LogLevel), cfg.LogLevel)
 	switch {
 	case level != "":
 	case cfg.HasAccount():

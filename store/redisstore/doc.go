@@ -3,7 +3,7 @@
 // (a store.Memory), and what the account's limits still let through (a
 // ratelimit.Shared). One [Store] is all three.
 //
-//	s, err := redisstore.Open(ctx, "redis://localhost:6379/0", "my bot")
+//	s, err := redisstore.Open("redis://localhost:6379/0", "my bot")
 //
 // Most programs need no more than that, and to hand s to what asks for one of the three.
 // A bot of one process needs no Redis: package boltstore keeps its counts in a file.
@@ -57,6 +57,7 @@
 //     Have it refuse instead (maxmemory-policy noeviction).
 //   - If the server's clock is set back and later forth again, windows that are open end
 //     sooner by as much.
-//   - The client's library (go-redis) writes to stderr when it cannot connect; see
-//     redis.SetLogger.
+//   - The client's library (go-redis) writes to stderr when it cannot connect, by a logger
+//     that all its clients have in common: it is for the program to turn off, with
+//     logging.Disable of its package logging, or to replace, with redis.SetLogger.
 package redisstore

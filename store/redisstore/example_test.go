@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -20,9 +19,8 @@ func Example() {
 	}
 	defer server.Close()
 
-	ctx := context.Background()
 	for process := range 2 {
-		s, err := redisstore.Open(ctx, "redis://"+server.Addr(), "my bot")
+		s, err := redisstore.Open("redis://"+server.Addr(), "my bot")
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -90,21 +90,22 @@ func New(o Options) (*Store, error) {
 	}, nil
 }
 
-// Open connects to a single server and returns a store with [DefaultTimeout], whose
-// Close ends the connection. The URL is as go-redis has it:
+// Open returns a store on a single server, with [DefaultTimeout], whose Close ends the
+// connection. The URL is as go-redis has it:
 //
 //	redis://user:password@host:6379/0        rediss:// with TLS
 //	unix://user:password@/path/to/socket?db=0
 //
 // Settings in its query (pool_size, dial_timeout, …) hold, but for those that a
-// decision needs otherwise: it is bounded by the Timeout, and not retried. Open waits
-// for an answer until ctx is done, or for 5 s. Its error is that of ctx or matches
-// store.ErrUnavailable, and does not contain the URL, which may hold a password.
-func Open(ctx context.Context, url, account string) (*Store, error) {
+// decision needs otherwise: it is bounded by the Timeout, and not retried. Open does not
+// talk to the server, which may come later; who needs it at once asks with [Store.Ping].
+// The error is a [*store.ArgumentError], and does not contain the URL, which may hold a
+// password.
+func Open(url, account string) (*Store, error) {
 	config, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("redis store: %w", &store.ArgumentError{
-			Field: "url", Value: "none that can be read", Want: "redis://user:password@host:6379/0", Err: store.ErrUnavailable,
+			Field: "url", Value: "none that can be read", Want: "redis://user:password@host:6379/0",
 		})
 	}
 	config.ContextTimeoutEnabled = true
@@ -124,10 +125,5 @@ func Open(ctx context.Context, url, account string) (*Store, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	s.own = true
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(s.unavailable(ctx, "connect", err), s.Close())
-	}
 	return s, nil
 }

@@ -22,6 +22,15 @@ func perSecond(rate float64, burst int) ratelimit.Limit {
 	return ratelimit.Limit{Rate: rate, Burst: burst}
 }
 
+// everyRule is a bucket, and a window of each kind that holds as much in a period.
+func everyRule(bucket ratelimit.Limit, period time.Duration) []ratelimit.Rule {
+	rules := []ratelimit.Rule{bucket}
+	for _, kind := range []ratelimit.WindowKind{ratelimit.Sliding, ratelimit.Aligned, ratelimit.FirstHit} {
+		rules = append(rules, ratelimit.Window{Limit: bucket.Burst, Period: period, Kind: kind})
+	}
+	return rules
+}
+
 func take(t *testing.T, s *Store, charges ...ratelimit.Charge) (bool, []ratelimit.Found) {
 	t.Helper()
 	admitted, found, err := s.Take(context.Background(), charges)
@@ -158,12 +167,7 @@ func TestWindowsThatChangeKeepWhatCounts(t *testing.T) {
 // A process that knows better than the server, since that has lost its data or the
 // process was alone, is believed.
 func TestNoBurstAfterDataWasLost(t *testing.T) {
-	window := func(k ratelimit.WindowKind) ratelimit.Rule {
-		return ratelimit.Window{Limit: 20, Period: time.Minute, Kind: k}
-	}
-	for _, rule := range []ratelimit.Rule{
-		perSecond(1, 20), window(ratelimit.Sliding), window(ratelimit.Aligned), window(ratelimit.FirstHit),
-	} {
+	for _, rule := range everyRule(perSecond(1, 20), time.Minute) {
 		everywhere(t, func(t *testing.T, w *world) {
 			w.set(t, w.time.Truncate(time.Minute).Add(time.Minute))
 			s, other := w.open(t), w.open(t)
@@ -186,12 +190,7 @@ func TestNoBurstAfterDataWasLost(t *testing.T) {
 // What a process heard from the server, it says a little late. That must not add up.
 func TestWhatAProcessHeardIsNotChargedAgain(t *testing.T) {
 	const late = time.Millisecond // there and back
-	for _, rule := range []ratelimit.Rule{
-		perSecond(10, 5),
-		ratelimit.Window{Limit: 5, Period: 500 * time.Millisecond},
-		ratelimit.Window{Limit: 5, Period: 500 * time.Millisecond, Kind: ratelimit.Aligned},
-		ratelimit.Window{Limit: 5, Period: 500 * time.Millisecond, Kind: ratelimit.FirstHit},
-	} {
+	for _, rule := range everyRule(perSecond(10, 5), 500*time.Millisecond) {
 		everywhere(t, func(t *testing.T, w *world) {
 			w.set(t, w.time.Truncate(time.Second).Add(time.Second))
 			stores := []*Store{w.open(t), w.open(t)}
@@ -218,12 +217,7 @@ func TestWhatAProcessHeardIsNotChargedAgain(t *testing.T) {
 }
 
 func TestGiveBack(t *testing.T) {
-	window := func(k ratelimit.WindowKind) ratelimit.Rule {
-		return ratelimit.Window{Limit: 4, Period: time.Minute, Kind: k}
-	}
-	for _, rule := range []ratelimit.Rule{
-		perSecond(1, 4), window(ratelimit.Sliding), window(ratelimit.Aligned), window(ratelimit.FirstHit),
-	} {
+	for _, rule := range everyRule(perSecond(1, 4), time.Minute) {
 		everywhere(t, func(t *testing.T, w *world) {
 			ctx := context.Background()
 			w.set(t, w.time.Truncate(time.Minute).Add(time.Minute))

@@ -21,9 +21,9 @@ import (
 // concurrent use, and starts no goroutines. Get one from [New] or [Open].
 //
 // Each of its calls is one message to the server and its answer, and ends after the
-// Timeout at the latest, when ctx is done or not. Its error is that of ctx if it is
-// done; else it matches store.ErrUnavailable or, for arguments that cannot be used, is
-// a [*store.ArgumentError].
+// Timeout at the latest, Ping after 5 s, when ctx is done or not. Its error is that of
+// ctx if it is done; else it matches store.ErrUnavailable or, for arguments that cannot
+// be used, is a [*store.ArgumentError].
 type Store struct {
 	client  redis.UniversalClient
 	own     bool // the client is closed with the store
@@ -108,9 +108,27 @@ func (s *Store) run(ctx context.Context, doing string, script *redis.Script, key
 	defer cancel()
 	answer, err := script.Run(bounded, s.client, keys, args...).Result()
 	if err != nil {
-		return nil, s.unavailable(ctx, doing, err)
+		return nil, unavailable(ctx, doing, s.timeout, err)
 	}
 	return answer, nil
+}
+
+// Ping asks the server whether it is there: before a program starts that is not to run
+// without it, and so that a first connection that takes longer than the Timeout is there
+// for the first call.
+func (s *Store) Ping(ctx context.Context) error {
+	const doing = "connect"
+	if err := s.ready(ctx, doing); err != nil {
+		return err
+	}
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := s.client.Ping(bounded).Err(); err != nil {
+		// A connection may have been given up sooner.
+		return unavailable(ctx, doing, time.Since(began).Round(100*time.Millisecond), err)
+	}
+	return nil
 }
 
 func (s *Store) ready(ctx context.Context, doing string) error {
@@ -125,7 +143,7 @@ func (s *Store) ready(ctx context.Context, doing string) error {
 
 // unavailable tells a call that the caller has ended from one that the server has let
 // down.
-func (s *Store) unavailable(ctx context.Context, doing string, err error) error {
+func unavailable(ctx context.Context, doing string, timeout time.Duration, err error) error {
 	done := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		done = context.DeadlineExceeded // the connection may know it sooner than the context
@@ -134,7 +152,7 @@ func (s *Store) unavailable(ctx context.Context, doing string, err error) error 
 		return fmt.Errorf("redis store: %s: %w", doing, done)
 	}
 	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
-		err = fmt.Errorf("no answer within %v", s.timeout) // and not that of a context of ours
+		err = fmt.Errorf("no answer within %v", timeout) // and not that of a context of ours
 	}
 	return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, err)
 }
