@@ -54,7 +54,8 @@ type Options struct {
 	// memory. The client does not close it.
 	Keyed *keyed.Limiter
 
-	// Observer is told what happens to each call. nil is fine.
+	// Observer is told what happens to each call, and, without a Limiter that is shared,
+	// what happens to the limiter. nil is fine.
 	Observer invoke.Observer
 	// Logger gets floods, condensed. nil logs nothing.
 	Logger *zap.Logger

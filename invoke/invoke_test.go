@@ -536,6 +536,16 @@ func TestObserversAreToldEvenIfOnePanics(t *testing.T) {
 	require.Equal(t, []string{"admitted", "admitted", "sent", "sent"}, r.kinds())
 }
 
+// Who gives no limiter has one of its own, of which the same observer is told.
+func TestObserverIsToldWhatItsOwnLimiterLearns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		_, call := choke(t, invoke.Options{Observer: r}, floods(1, "FLOOD_WAIT_2"))
+		require.NoError(t, call(t.Context(), resolve(), nil))
+		require.Contains(t, r.kinds(), "learned")
+	})
+}
+
 func TestOneLogLineForManyFloodedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)

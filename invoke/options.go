@@ -53,7 +53,8 @@ type Options struct {
 	// Categories change how calls are classified.
 	Categories classify.Options
 
-	// Observer is told what happens to each call. nil is fine.
+	// Observer is told what happens to each call, and, without a Limiter that is shared,
+	// what happens to the limiter. nil is fine.
 	Observer Observer
 	// Logger gets the floods: one line for each method and kind in a minute, however
 	// many calls are flooded (in an hour, for file parts). nil logs nothing.
@@ -86,7 +87,10 @@ func (o *Options) setDefaults() error {
 
 // limiter are the options of a limiter that is not shared.
 func (o Options) limiter() LimiterOptions {
-	return LimiterOptions{RateLimits: o.RateLimits, Chats: o.Chats, Gates: o.Gates, MaxWaiters: o.MaxWaiters, Clock: o.Clock}
+	return LimiterOptions{
+		RateLimits: o.RateLimits, Chats: o.Chats, Gates: o.Gates, MaxWaiters: o.MaxWaiters,
+		Observer: o.Observer, Clock: o.Clock,
+	}
 }
 
 // choices are what one call wants to do differently.
