@@ -64,7 +64,7 @@ type Guard struct {
 	// for those who want to know without the mutex.
 	counted, tripped, pending atomic.Int64
 
-	mu      sync.Mutex
+	mu      sync.RWMutex // shared by those who change nothing at all
 	counts  map[refusalKey]*Refusal
 	sweepAt time.Time           // when to look again for what is over
 	changed map[refusalKey]bool // nil: not kept
@@ -109,8 +109,8 @@ func (g *Guard) Check(call Call) error {
 	if g.tripped.Load() == 0 {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.mu.RLock()
+	defer g.mu.RUnlock()
 	ks, first := concerns(call)
 	for _, k := range ks[first:] {
 		if r := g.counts[k]; r != nil && !r.Tripped.IsZero() {

@@ -51,14 +51,8 @@ type record struct {
 
 // left returns how much of the wait is left, zero or less when it is over. It is
 // never more than was ordered: a clock that is set back, and has no monotonic
-// reading, does not make the flood longer than it is.
-func (r *record) left(now time.Time) time.Duration {
-	left := r.until.Sub(now)
-	if left > r.wait {
-		r.until, left = now.Add(r.wait), r.wait
-	}
-	return left
-}
+// reading, does not make the flood longer than it is. The next sweep moves the deadline.
+func (r *record) left(now time.Time) time.Duration { return min(r.until.Sub(now), r.wait) }
 
 // stands reports whether the record holds calls back: until the deadline, and
 // then as long as calls wait for the one that goes first. With nobody waiting it

@@ -60,7 +60,6 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 	fc := c.floodCall(ctx)
 	c.queued = false
 	for {
-		c.m.limiter.pacing(&c.pass, c.Peer)
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
@@ -71,6 +70,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err != nil {
 			return flood.Pass{}, err
 		}
+		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)
 		if err != nil {
 			book.Left(pass)
