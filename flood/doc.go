@@ -38,7 +38,7 @@
 // When calls have waited for a deadline, one goes first. The others follow when it
 // came through; were they all let go at once, a limit that still holds would refuse
 // them all at once. In slow mode they follow one by one, as it allows no more. A
-// flood for which nobody waits ends silently. [Book.Passed] returns how many follow, for
+// flood for which nobody waits ends silently. [Book.Opens] tells how many follow, for
 // those who want to pace them.
 //
 // When the call that went first is flooded again, the server's answer was too short, and

@@ -235,12 +235,15 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
 func (c *call) passed(pass flood.Pass) {
-	released := c.m.limiter.book.Passed(pass)
-	c.m.limiter.learning.refuted(c)
-	if released.Scope >= flood.Method && released.Calls > 1 && !c.ridesFree() {
-		c.m.limiter.drain(c, released.Scope)
+	l := c.m.limiter
+	if opens := l.book.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
+		l.drain(c, opens.Scope)
 	}
-	c.m.limiter.remember()
+	for _, record := range l.book.Passed(pass) {
+		l.takeBack(record)
+	}
+	l.learning.refuted(c)
+	l.remember()
 }
 
 // refused makes a refusal that never passes one that can be told by its type, and counts

@@ -125,7 +125,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if rate == nil {
 		return
 	}
-	rate.leads, rate.heard = false, now
+	rate.leads, rate.heard, rate.basis = false, now, ""
 	_ = rate.Restore(kept.State, now) // a bad state changes nothing
 	if !rate.Learned() {
 		l.forgetLocked(what)

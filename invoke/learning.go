@@ -62,6 +62,11 @@ type lesson struct {
 	over time.Time        // when the flood is that taught it last
 	pace *ratelimit.Gates // of a chat: a gate of its own
 
+	// basis is the key of the flood that taught it last, if it was met in one chat and taken
+	// for more than that chat's, and before is what had been learned until then.
+	basis  string
+	before learn.State
+
 	// Of the processes that share the rate, the one that met the last flood leads, and the
 	// others follow what it tells. heard is when that was.
 	leads bool

@@ -139,6 +139,77 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 	}
 }
 
+// Two noisy chats are flooded in one moment, so that it looks like a flood of all chats, and
+// another one's message, which was sent after the first of the two, comes through. What was
+// learned from that is forgotten: the first time, and when a rate was known already.
+func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+			m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
+			require.NoError(t, err)
+			defer m.Close()
+			call := m.Handle(telegram.InvokeFunc(func(_ context.Context, input bin.Encoder, _ bin.Decoder) error {
+				chat := chatOf(input)
+				time.Sleep(time.Duration(chat) * 100 * time.Millisecond) // the first chat is answered first
+				if chat < 10 {
+					return tgerr.New(420, "FLOOD_WAIT_5")
+				}
+				return nil
+			}))
+			var wg sync.WaitGroup
+			flooded := func(req bin.Encoder) {
+				wg.Go(func() { require.ErrorIs(t, call(t.Context(), req, nil), flood.ErrGivenUp) })
+			}
+			if known {
+				flooded(edit(1))
+				flooded(edit(2))
+				wg.Wait()
+				time.Sleep(10 * time.Second)
+				require.Len(t, limiter.Learned(), 1)
+			}
+			before, limit := limiter.Learned(), limitsOf(limiter, classify.Message)
+			for range 10 {
+				flooded(to(3))
+				flooded(to(5))
+				time.Sleep(450 * time.Millisecond) // the first is known
+				wg.Go(func() { require.NoError(t, call(t.Context(), to(10), nil)) })
+				time.Sleep(250 * time.Millisecond) // and so is the other
+				require.Len(t, limiter.Learned(), 1)
+				require.Less(t, limitsOf(limiter, classify.Message).Rate, limit.Rate)
+				wg.Wait()
+				after := limiter.Learned()
+				if require.Len(t, after, len(before)); known {
+					require.GreaterOrEqual(t, after[0].Rate, before[0].Rate)
+				} else {
+					require.Equal(t, limit, limitsOf(limiter, classify.Message))
+				}
+				require.NoError(t, call(t.Context(), to(20), nil), "nor is it known of all chats any more")
+				time.Sleep(10 * time.Second)
+			}
+		})
+	}
+}
+
+// The other way round: nothing came through, and the lesson stays.
+func TestLessonOfAFloodOfAllChatsStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(5*time.Second, everything))
+		limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+		var wg sync.WaitGroup
+		for chat := range int64(10) {
+			wg.Go(func() { require.NoError(t, call(t.Context(), to(chat+1))) })
+		}
+		wg.Wait()
+		require.Empty(t, limiter.Floods())
+		learned := limiter.Learned()
+		require.Len(t, learned, 1)
+		require.Less(t, learned[0].Rate, learned[0].Ceiling)
+	})
+}
+
 // busyChat floods a chat of a bot, so that it learns its rate.
 func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(context.Context, bin.Encoder) error) {
 	for range 3 {

@@ -3,6 +3,7 @@ package invoke_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -195,6 +196,55 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The buckets are full when a deadline comes that a thousand calls have waited for. One goes
+// first, and then the others leave at the rate of their category, not as a burst, though the
+// server would take it. Nothing is learned from a flood that long, and the bursts are those
+// that are configured.
+func TestThoseWhoAreLetGoAfterAFloodMakeNoBurst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // some of them come before the others
+	media := func(i int64) bin.Encoder {
+		return &tg.MessagesSendMediaRequest{Peer: &tg.InputPeerUser{UserID: i}, Media: &tg.InputMediaEmpty{}}
+	}
+	for name, test := range map[string]struct {
+		all  func(i int64) bin.Encoder
+		rate int
+	}{
+		"method":                  {func(i int64) bin.Encoder { return to(i) }, 20},
+		"method without chats":    {func(int64) bin.Encoder { return resolve() }, 30},
+		"account":                 {func(i int64) bin.Encoder { return []bin.Encoder{to(i), edit(i)}[i%2] }, 20},
+		"account, two categories": {func(i int64) bin.Encoder { return []bin.Encoder{to(i), media(i)}[i%2] }, 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 3 {
+				synctest.Test(t, func(t *testing.T) {
+					s := &datacenter{latency: 50 * time.Millisecond}
+					s.put(standing(90*time.Second, everything))
+					limiter := newLimiter(t, invoke.LimiterOptions{})
+					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+					start := time.Now()
+					var waiters sync.WaitGroup
+					for i := range int64(1000) {
+						waiters.Go(func() {
+							if err := call(t.Context(), test.all(i+1)); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					waiters.Wait()
+					after := s.between(start, 80*time.Second, 24*time.Hour)
+					first := after[0].at
+					within := func(d time.Duration) int {
+						return after.count(func(a arrival) bool { return a.wait == 0 && a.at.Sub(first) < d })
+					}
+					require.Equal(t, 1, within(s.latency))
+					require.LessOrEqual(t, within(s.latency+500*time.Millisecond), 1+test.rate/2, "no burst")
+					require.GreaterOrEqual(t, within(10*time.Second), 9*test.rate)
+				})
+			}
+		})
 	}
 }
 
