@@ -22,25 +22,36 @@ func (l *Limiter) sending(c *call, now time.Time) (as sentAs) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	as.category = l.sentLocked(learned{category: c.Category}, now)
+	as.category = l.sentLocked(learned{category: c.Category}, c.opt.cost, now)
 	if c.pass.messages > 0 {
-		as.chat = l.sentLocked(learned{chat: c.Peer}, now)
+		as.chat = l.sentLocked(learned{chat: c.Peer}, c.opt.cost, now)
 	}
 	return as
 }
 
-func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
+// sent tells the rate of a call that takes as many tokens as so many calls, and returns the
+// first of them.
+func sent(rate *learn.Rate, cost int, now time.Time) (as learn.Call) {
+	as = rate.Sent(now)
+	for range cost - 1 {
+		rate.Sent(now)
+	}
+	return as
+}
+
+func (l *Limiter) sentLocked(what learned, cost int, now time.Time) (as learn.Call) {
 	t := &l.learning
 	r := t.find(what)
 	if r == nil {
 		if fresh := t.unlearned[what.category]; what.chat == 0 && fresh != nil {
-			as = fresh.Sent(now)
+			as = sent(fresh, cost, now)
 		}
 		return as
 	}
-	for range l.sentByAll(what, r, now) {
-		as = r.Sent(now)
+	for range l.sentByAll(what, r, now) - cost {
+		r.Sent(now) // by the others
 	}
+	as = sent(r.Rate, cost, now)
 	r.at = now
 	switch {
 	case !r.Learned():

@@ -191,6 +191,31 @@ func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 	}
 }
 
+// Calls that cost 3 tokens each, at a server that takes 4 of them a second: 12 tokens.
+func TestLimitIsLearnedByCallsThatCostMoreThanOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unknown(4, 10)
+		limiter := newLimiter(t, invoke.LimiterOptions{})
+		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				for call(invoke.WithCost(ctx, 3), resolve()) == nil { // until the time is over
+				}
+			})
+		}
+		all.Wait()
+		rest := s.between(start, time.Minute, 10*time.Minute)
+		share := float64(rest.passed()) / (9 * 60 * 4)
+		t.Logf("%.1f %%, %d floods, %d refused", 100*share, rest.floods(), rest.refused())
+		require.GreaterOrEqual(t, share, 0.85)
+		require.LessOrEqual(t, rest.floods(), 14)
+	})
+}
+
 // The other way round: nothing came through, and the lesson stays.
 func TestLessonOfAFloodOfAllChatsStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

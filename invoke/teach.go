@@ -222,7 +222,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 		as = c.sentAs.chat
 	}
 	if first && what.chat != 0 { // it begins with the call that was flooded
-		as = rate.Sent(c.sentAt)
+		as = sent(rate.Rate, c.opt.cost, c.sentAt)
 	}
 	if record.Widened && c.sentAt.Before(rate.over) {
 		return 0, false // it tells how far that flood reaches, and nothing new of the rate
