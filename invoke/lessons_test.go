@@ -246,6 +246,41 @@ func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(co
 	require.EqualValues(t, 1, limiter.Learned()[0].Chat)
 }
 
+func TestCeilingsOfChatsMoveWithTheirGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		set := func(perSecond float64) invoke.LearnedRate {
+			require.NoError(t, limiter.UpdateGates(map[string]ratelimit.Change{invoke.PrivateGate: ratelimit.Rate(perSecond).Burst(20)}))
+			return limiter.Learned()[0]
+		}
+		took := func(calls int) time.Duration {
+			start := time.Now()
+			for range calls {
+				require.NoError(t, call(t.Context(), to(1)))
+			}
+			return time.Since(start)
+		}
+		before := limiter.Learned()[0]
+		require.EqualValues(t, 1, before.Ceiling)
+
+		lower := set(0.1)
+		require.EqualValues(t, 0.1, lower.Ceiling)
+		require.LessOrEqual(t, lower.Rate, 0.1)
+		require.GreaterOrEqual(t, took(10), 90*time.Second)
+
+		require.Equal(t, lower, set(0), "a gate that is paused says nothing of what the chat takes")
+
+		require.EqualValues(t, 10, set(10).Ceiling)
+		took(200)
+		require.Less(t, took(20), 10*time.Second, "it climbs past the old limit")
+		require.NoError(t, limiter.UpdateGates(map[string]ratelimit.Change{invoke.GroupGate: {}}))
+		require.EqualValues(t, 10, limiter.Learned()[0].Ceiling, "that is not its gate")
+	})
+}
+
 func TestUnlearnLetsGoThoseWhoWaitForThePaceOfAChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
