@@ -121,7 +121,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 		l.forgetLocked(what)
 		return
 	}
-	rate := l.rateLocked(what)
+	rate := l.rateLocked(what, kept.State.Held)
 	if rate == nil {
 		return
 	}

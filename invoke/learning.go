@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"sync"
@@ -120,22 +121,27 @@ func (l *Limiter) pace(chat classify.Peer) (gate ratelimit.Gate, ok bool) {
 }
 
 // rateLocked returns the rate of a category or chat, a new one if there is none. It returns
-// nil where nothing can be learned.
-func (l *Limiter) rateLocked(what learned) *lesson {
+// nil where nothing can be learned. While the limit is paused, held is all that is known of
+// a ceiling, 0 for nothing.
+func (l *Limiter) rateLocked(what learned, held float64) *lesson {
 	t := &l.learning
 	if r := t.find(what); r != nil {
 		return r
 	}
 	if what.chat == 0 {
 		if t.unlearned[what.category] == nil {
-			return nil // the limit is paused
+			rate, err := learn.New(held, learn.Options{})
+			if err != nil {
+				return nil
+			}
+			t.unlearned[what.category] = rate
 		}
 		r := &lesson{Rate: t.unlearned[what.category]}
 		t.categories[what.category] = r
 		t.count()
 		return r
 	}
-	ceiling := l.chatCeiling(what.chat)
+	ceiling := cmp.Or(l.chatCeiling(what.chat), held)
 	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
 		return nil // no rate at all

@@ -213,7 +213,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.find(what) == nil
-	rate := l.rateLocked(what)
+	rate := l.rateLocked(what, 0)
 	if rate == nil {
 		return 0, false
 	}
