@@ -82,12 +82,13 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		}
 		m.state[k] = s
 	}
+	reaches := until // also what this flood proves to be wider
 	widen := func(wide modelKey, evidence func(modelKey, standing) bool) {
 		if m.stands(wide) {
-			note(wide, standing{until: until, since: m.floods, inferred: m.state[wide].inferred})
+			note(wide, standing{until: reaches, since: m.floods, inferred: m.state[wide].inferred})
 			return
 		}
-		found := standing{until: until, since: m.floods, inferred: true}
+		found := standing{until: reaches, since: m.floods, inferred: true}
 		for k, s := range m.state {
 			if !k.fixed && !s.restored && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
 				found.since = min(found.since, s.since)
@@ -98,6 +99,7 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		}
 		if found.since < m.floods {
 			note(wide, found)
+			reaches = found.until
 		}
 	}
 	account := func() {
@@ -110,10 +112,10 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		note(ks[flood.Method], standing{until: until, since: m.floods})
 		return
 	}
-	account()
 	widen(ks[flood.Method], func(k modelKey, _ standing) bool {
 		return k.scope == flood.Chat && k.method == c.Method && k.chat != c.Chat
 	})
+	account()
 	note(ks[flood.Chat], standing{until: until, since: m.floods})
 }
 

@@ -28,15 +28,19 @@ func (b *Book) reach(f arrival) []target {
 		return []target{{key: c.fixedKey(f.kind)}}
 	}
 	var ts []target
+	var until time.Time // of what is narrower
 	if c.Chat == 0 {
 		ts = append(ts, target{key: c.methodKey()})
 	} else {
 		ts = append(ts, target{key: c.chatKey()})
 		if t, ok := b.widen(f, c.methodKey()); ok {
-			ts = append(ts, t)
+			ts, until = append(ts, t), t.until
 		}
 	}
 	if t, ok := b.widen(f, c.accountKey()); ok {
+		if until.After(t.until) {
+			t.until = until
+		}
 		ts = append(ts, t)
 	}
 	return ts

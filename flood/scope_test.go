@@ -231,3 +231,22 @@ func TestFloodOfAMethodKnownToBeLimitedAsAWholeNeedsNoSecond(t *testing.T) {
 		held(t, b, send(2))
 	})
 }
+
+// The longest of the waits that are taken for the account's was met before anything told
+// that it is.
+func TestTheAccountWaitsAsLongAsTheMethodsThatProveIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		edit := func(chat int64) flood.Call { return flood.Call{Method: "messages.editMessage", Chat: chat} }
+		var air []flood.Pass
+		for _, c := range []flood.Call{send(1), edit(1), edit(2), send(2)} {
+			air = append(air, sent(t, b, c))
+		}
+		for i, wait := range []string{"FLOOD_WAIT_60", "FLOOD_WAIT_20", "FLOOD_WAIT_30", "FLOOD_WAIT_40"} {
+			b.Flooded(air[i], notice(t, wait))
+		}
+		r := held(t, b, flood.Call{Method: "messages.sendMedia", Chat: 7})
+		require.Equal(t, flood.Account, r.Scope)
+		require.Equal(t, time.Minute, r.Wait)
+	})
+}
