@@ -69,7 +69,7 @@ func (b *Book) Passed(pass Pass) (refuted []Record) {
 		if r.left(now) > 0 {
 			refuted = append(refuted, r.public())
 		}
-		b.journal.ended(r)
+		b.journal.ended(r, now)
 		delete(b.records, r.key)
 		b.wake(r.key)
 	}

@@ -65,7 +65,7 @@ func NewBook(opts Options) *Book {
 		waiters: list.New(),
 	}
 	if opts.Journal {
-		b.journal = &journal{entries: map[key]Record{}}
+		b.journal = &journal{entries: map[key]Record{}, gone: map[key]gone{}}
 	}
 	return b
 }
@@ -110,7 +110,7 @@ func (b *Book) Clear(match func(Record) bool) int {
 
 // end forgets the record, or its deadline where calls wait: one of them goes first.
 func (b *Book) end(r *record, now time.Time) {
-	b.journal.ended(r)
+	b.journal.ended(r, now)
 	if r.probe == 0 && r.waiting == 0 {
 		delete(b.records, r.key)
 		return

@@ -303,6 +303,8 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 				m.now = hand.now
 			},
 			"restore": func(t *rapid.T) {
+				hand.now = hand.now.Add(time.Millisecond) // it is none that has just ended
+				m.now = hand.now
 				c, d := draw(t), wait(t)
 				rec := flood.Record{DC: c.DC, Kind: flood.FloodWait, Until: hand.now.Add(d), Wait: d, Hits: 1}
 				switch rapid.IntRange(1, 3).Draw(t, "scope") {

@@ -113,6 +113,9 @@ func (l *Limiter) toldRate(f store.Fact) {
 		}
 		return
 	}
+	if was, ok := t.forgotten[what]; ok && f.Value != nil && !kept.State.Flooded.After(was.flooded) {
+		return
+	}
 	defer func() {
 		delete(t.dirty, what) // it is what the store has
 		l.tellLocked(what, ratelimit.Change{})
@@ -125,7 +128,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if rate == nil {
 		return
 	}
-	rate.leads, rate.heard, rate.basis = false, now, ""
+	rate.leads, rate.heard, rate.basis, rate.flooded = false, now, "", kept.State.Flooded
 	_ = rate.Restore(kept.State, now) // a bad state changes nothing
 	if !rate.Learned() {
 		l.forgetLocked(what)

@@ -55,9 +55,7 @@ func (l *Limiter) sentLocked(what learned, cost int, now time.Time) (as learn.Ca
 	r.at = now
 	switch {
 	case !r.Learned():
-		t.note(what)
-		l.forgetLocked(what)
-		l.tellLocked(what, ratelimit.Change{})
+		l.unlearnLocked(what, now)
 	case r.PerSecond() != r.told: // what was not told would look as if it were not used
 		l.tellLocked(what, ratelimit.Change{})
 		if !l.shares {

@@ -53,15 +53,22 @@ type learning struct {
 	whole map[string]whole
 	// dirty is what changed since it was last kept; nil if nobody keeps it.
 	dirty map[learned]bool
+	// forgotten are the rates that were forgotten lately. A store may still tell of them.
+	forgotten map[learned]forgotten
 }
+
+// forgotten is a rate that was: the flood that it was learned from last, and when it ended.
+type forgotten struct{ flooded, at time.Time }
 
 // lesson is a rate that was learned.
 type lesson struct {
 	*learn.Rate
-	told float64          // what the limiter was told of it last
-	at   time.Time        // when the last call went out
-	over time.Time        // when the flood is that taught it last
-	pace *ratelimit.Gates // of a chat: a gate of its own
+	told float64   // what the limiter was told of it last
+	at   time.Time // when the last call went out
+	over time.Time // when the flood is that taught it last
+	// flooded is when the call went out that met it, by which stored rates are told apart.
+	flooded time.Time
+	pace    *ratelimit.Gates // of a chat: a gate of its own
 
 	// basis is the key of the flood that taught it last, if it was met in one chat and taken
 	// for more than that chat's, and before is what had been learned until then.
@@ -88,7 +95,10 @@ const maxLearnedChats = 1024
 const PaceGate = "learned"
 
 func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
-	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}}
+	l.learning = learning{
+		off: off, configured: limits,
+		chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}, forgotten: map[learned]forgotten{},
+	}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
 	}
@@ -188,6 +198,19 @@ func (t *learning) note(what learned) {
 	}
 }
 
+// echo is how long after a change a store may still tell what was before it.
+const echo = time.Minute
+
+// unlearnLocked forgets a rate, here and where it is kept.
+func (l *Limiter) unlearnLocked(what learned, now time.Time) {
+	t := &l.learning
+	maps.DeleteFunc(t.forgotten, func(_ learned, f forgotten) bool { return now.Sub(f.at) > echo })
+	t.forgotten[what] = forgotten{t.find(what).flooded, now}
+	t.note(what)
+	l.forgetLocked(what)
+	l.tellLocked(what, ratelimit.Change{})
+}
+
 // forgetLocked drops a rate, and lets those that wait for it go on at the ceiling.
 func (l *Limiter) forgetLocked(what learned) {
 	t := &l.learning
@@ -262,16 +285,13 @@ func (l *Limiter) Unlearn() {
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := l.clock.Now()
 	for category, r := range t.categories {
 		if r != nil {
-			what := learned{category: classify.Category(category)}
-			t.note(what)
-			l.forgetLocked(what)
-			l.tellLocked(what, ratelimit.Change{})
+			l.unlearnLocked(learned{category: classify.Category(category)}, now)
 		}
 	}
 	for chat := range t.chats {
-		t.note(learned{chat: chat})
-		l.forgetLocked(learned{chat: chat})
+		l.unlearnLocked(learned{chat: chat}, now)
 	}
 }

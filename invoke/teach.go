@@ -234,7 +234,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	if basis := record.Key(); c.Peer != 0 && (record.Widened || basis != rate.basis) {
 		rate.basis, rate.before = basis, before
 	}
-	rate.over, rate.leads = record.Until, true
+	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
@@ -247,21 +247,22 @@ func (l *Limiter) takeBack(record flood.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.whole, record.Method)
-	basis := record.Key()
+	basis, now := record.Key(), l.clock.Now()
 	for category, rate := range t.categories {
 		if rate == nil || rate.basis != basis {
 			continue
 		}
 		what, state := learned{category: classify.Category(category)}, rate.before
-		state.Flooded = rate.State().Flooded // by which other processes know what it replaces
-		_ = rate.Restore(state, l.clock.Now())
+		state.Flooded = rate.flooded // by which other processes know what it replaces
+		_ = rate.Restore(state, now)
 		rate.basis, rate.over = "", time.Time{}
-		if !rate.Learned() {
-			l.forgetLocked(what)
+		if rate.Learned() {
+			t.note(what)
+			l.tellLocked(what, ratelimit.Change{})
+		} else {
+			l.unlearnLocked(what, now)
 		}
-		t.note(what)
 		t.urgent.Store(true)
-		l.tellLocked(what, ratelimit.Change{})
 	}
 }
 
