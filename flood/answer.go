@@ -130,7 +130,7 @@ func (b *Book) flooded(pass Pass, n Notice, whole bool) Record {
 
 	now := b.clock.Now()
 	b.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
+	f := arrival{call: c, kind: n.Kind, now: now, sent: pass.seq, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
 	targets := b.reach(f)
 	f.repeats = b.repeats(targets, pass, n)
 	f.until = now.Add(n.hold(f.repeats))
@@ -150,6 +150,7 @@ type arrival struct {
 	kind    Kind
 	now     time.Time
 	until   time.Time
+	sent    uint64 // floods recorded when the call was
 	seq     uint64
 	repeats int
 	vague   bool // without a number

@@ -20,8 +20,9 @@
 //   - the method's, when another chat is flooded on the method while the first
 //     deadline stands;
 //   - the account's, when the method's flood stands and another method is
-//     flooded. Calls that only read and calls that do not are two accounts in this,
-//     and so are two data centres.
+//     flooded, or when the first call after the deadline of a flood that was the
+//     account's is flooded again. Calls that only read and calls that do not are two
+//     accounts in this, and so are two data centres.
 //
 // Neither happens when a call within the wider scope that was sent after the first
 // flood came through. If such a call comes through a little too late, it takes the

@@ -42,6 +42,7 @@ type (
 	}
 	standing struct {
 		until    time.Time
+		wait     time.Duration
 		since    int // the flood it rests on
 		inferred bool
 		restored bool // told by another process
@@ -70,7 +71,15 @@ func (m *model) provenSince(k modelKey, flood int) bool {
 	})
 }
 
-func (m *model) flooded(c flood.Call, wait time.Duration) {
+// returns: the account's flood was over a moment ago when a call that was sent since it came
+// is the first of all to tell how that ended.
+func (m *model) returns(k modelKey, sent int) bool {
+	s := m.state[k]
+	return k.scope == flood.Account && !s.restored && sent >= s.since &&
+		m.now.Sub(s.until) < min(s.wait, 64*time.Second)
+}
+
+func (m *model) flooded(c flood.Call, sent int, wait time.Duration) {
 	m.floods++
 	ks := m.keys(c)
 	until := m.now.Add(wait)
@@ -79,12 +88,15 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		old := m.state[k]
 		if m.stands(k) && !s.until.After(old.until) {
 			s.until, s.since, s.restored = old.until, old.since, old.restored
+			s.wait = old.wait
+		} else {
+			s.wait = s.until.Sub(m.now)
 		}
 		m.state[k] = s
 	}
 	reaches := until // also what this flood proves to be wider
 	widen := func(wide modelKey, evidence func(modelKey, standing) bool) {
-		if m.stands(wide) {
+		if m.stands(wide) || m.returns(wide, sent) {
 			note(wide, standing{until: reaches, since: m.floods, inferred: m.state[wide].inferred})
 			return
 		}
@@ -150,7 +162,7 @@ func (m *model) restore(r flood.Record) {
 	}
 	m.floods++
 	if m.stands(k) && !old.restored && r.Until.Sub(old.until) < time.Second {
-		old.until = r.Until
+		old.until, old.wait = r.Until, r.Wait
 		m.state[k] = old
 		return
 	}
@@ -281,7 +293,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 		fail := land(func(t *rapid.T, f flight) {
 			d := wait(t)
 			b.Flooded(f.pass, flood.Notice{Kind: flood.FloodWait, Wait: d})
-			m.flooded(f.pass.Call(), d)
+			m.flooded(f.pass.Call(), f.sent, d)
 		})
 		t.Repeat(map[string]func(*rapid.T){
 			"send": send, "send more": send, "send still more": send,

@@ -62,11 +62,12 @@ func (r *record) stands(now time.Time) bool {
 }
 
 // dead reports whether nothing has to be remembered any more. A wait without a
-// number is remembered for its length again, to grow when it comes back.
+// number, and one of the account, is remembered for its length again, up to a minute or
+// so, in case it comes back.
 func (r *record) dead(now time.Time) bool {
 	linger := time.Duration(0)
-	if r.vague {
-		linger = r.wait
+	if r.vague || r.scope == Account && !r.restored {
+		linger = min(r.wait, MinWait<<maxDoublings)
 	}
 	return r.left(now) <= -linger && !r.stands(now)
 }

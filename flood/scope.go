@@ -47,10 +47,11 @@ func (b *Book) reach(f arrival) []target {
 }
 
 // widen tells whether the flood concerns the scope k, which is wider than its own:
-// because that scope is flooded already, or because of evidence.
+// because that scope is flooded already, or was until a moment ago and nothing came through
+// since, or because of evidence.
 func (b *Book) widen(f arrival, k key) (target, bool) {
 	t := target{key: k, inferred: true}
-	if r := b.records[k]; r != nil && r.stands(f.now) {
+	if r := b.records[k]; r != nil && (r.stands(f.now) || k.scope == Account && f.sent >= r.since) {
 		t.inferred = r.inferred
 		return t, true
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
@@ -305,6 +307,46 @@ func TestAccountWideFloodStopsEverySendAndNoRead(t *testing.T) {
 		}
 		require.Equal(t, 3*s.latency, time.Since(start))
 	})
+}
+
+// The server floods the whole account again and again. That it is all of it has to be seen
+// once; from then on each time costs one request.
+func TestAccountWideFloodThatComesBackCostsOneRequest(t *testing.T) {
+	for name, threshold := range map[string]flood.Threshold{"handed back": flood.Never, "sat out": flood.UpTo(time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var over atomic.Bool
+				s := &server{answer: func(int, bin.Encoder) error {
+					if over.Load() {
+						return nil
+					}
+					return tgerr.New(420, "FLOOD_WAIT_30")
+				}}
+				_, call := choke(t, invoke.Options{SleepThreshold: threshold, MaxRetries: 100}, s)
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				defer all.Wait()
+				defer cancel()
+				for i, send := range []bin.Encoder{to(1), edit(2), to(3), toGroup(4), edit(5), &tg.AccountUpdateProfileRequest{}} {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						for ctx.Err() == nil {
+							_ = call(ctx, send, nil)
+							time.Sleep(time.Second)
+						}
+					})
+				}
+				time.Sleep(20 * time.Second)
+				proof := s.count()
+				require.LessOrEqual(t, proof, 4)
+				time.Sleep(10 * 30 * time.Second)
+				require.LessOrEqual(t, s.count()-proof, 10)
+				over.Store(true)
+				time.Sleep(2 * time.Minute)
+				require.Greater(t, s.count()-proof, 20, "it is over")
+			})
+		})
+	}
 }
 
 func TestPremiumWaitStaysWithThePartsOfOneDataCentre(t *testing.T) {
