@@ -40,6 +40,8 @@ type learning struct {
 	// flood is what tells how much the server takes at once. nil if they have been paused
 	// from the beginning.
 	unlearned [classify.Global + 1]*learn.Rate
+	// room is the most that a call of each category has cost: what it is to have room for.
+	room [classify.Global + 1]int
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
 	narrow [classify.Global + 1]suspect
 	// resting are the chats at rest that were flooded last.
@@ -68,7 +70,8 @@ type lesson struct {
 	over time.Time // when the flood is that taught it last
 	// flooded is when the call went out that met it, by which stored rates are told apart.
 	flooded time.Time
-	pace    *ratelimit.Gates // of a chat: a gate of its own
+	pace    *ratelimit.Gates // of a chat: a gate of its own, …
+	room    int              // … with room for a call that costs so much
 
 	// basis is the key of the flood that taught it last, if it was met in one chat and taken
 	// for more than that chat's, and before is what had been learned until then.
@@ -236,9 +239,29 @@ func (t *learning) effective(category classify.Category) ratelimit.Limit {
 	limit := t.configured[category]
 	if r := t.categories[category]; r != nil && !limit.Paused() {
 		limit.Rate = r.PerSecond()
-		limit.Burst = max(1, int(math.Round(r.Burst(float64(limit.Burst)))))
+		learned := int(math.Round(r.Burst(float64(limit.Burst))))
+		limit.Burst = max(1, learned, min(limit.Burst, t.room[category]))
 	}
 	return limit
+}
+
+// makeRoom sees to it that a call which costs more than one token fits in what floods make of
+// its gates, which is no more than a server takes at once. It may be that of one token.
+func (l *Limiter) makeRoom(c *call) {
+	if c.opt.cost == 1 {
+		return
+	}
+	t := &l.learning
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.room[c.Category] < c.opt.cost {
+		t.room[c.Category] = c.opt.cost
+		l.tellLocked(learned{category: c.Category}, ratelimit.Change{})
+	}
+	if r := t.chats[c.Peer]; r != nil && r.room < c.opt.cost {
+		r.room = c.opt.cost
+		l.tellLocked(learned{chat: c.Peer}, ratelimit.Change{})
+	}
 }
 
 // tellLocked tells the limiter what a category or a chat keeps to now. The learning's lock
@@ -256,7 +279,7 @@ func (l *Limiter) tellLocked(what learned, change ratelimit.Change) {
 	case r == nil:
 		return // it has no pace any more
 	default:
-		gate, change = r.pace.Set(), change.Rate(r.told)
+		gate, change = r.pace.Set(), change.Rate(r.told).Burst(max(1, r.room))
 	}
 	// It cannot fail: a part of a limit that was taken is one that is taken.
 	_ = l.limiter.Update(map[ratelimit.Gate]ratelimit.Change{gate: change})

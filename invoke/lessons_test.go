@@ -193,26 +193,42 @@ func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 
 // Calls that cost 3 tokens each, at a server that takes 4 of them a second: 12 tokens.
 func TestLimitIsLearnedByCallsThatCostMoreThanOne(t *testing.T) {
+	for _, burst := range []float64{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			s := unknown(4, burst)
+			limiter := newLimiter(t, invoke.LimiterOptions{})
+			call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 32 {
+				all.Go(func() {
+					for call(invoke.WithCost(ctx, 3), resolve()) == nil { // until the time is over
+					}
+				})
+			}
+			all.Wait()
+			rest := s.between(start, time.Minute, 10*time.Minute)
+			share := float64(rest.passed()) / (9 * 60 * 4)
+			t.Logf("burst %v: %.1f %%, %d floods, %d refused", burst, 100*share, rest.floods(), rest.refused())
+			require.GreaterOrEqual(t, share, 0.7)
+			require.LessOrEqual(t, rest.floods(), 14)
+		})
+	}
+}
+
+func TestCallThatCostsMoreThanOneFitsInWhatItsChatHasLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := unknown(4, 10)
-		limiter := newLimiter(t, invoke.LimiterOptions{})
-		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		var all sync.WaitGroup
-		for range 32 {
-			all.Go(func() {
-				for call(invoke.WithCost(ctx, 3), resolve()) == nil { // until the time is over
-				}
-			})
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		for range 3 {
+			require.NoError(t, call(invoke.WithCost(t.Context(), 3), to(1)))
+			require.NoError(t, call(t.Context(), to(1)))
 		}
-		all.Wait()
-		rest := s.between(start, time.Minute, 10*time.Minute)
-		share := float64(rest.passed()) / (9 * 60 * 4)
-		t.Logf("%.1f %%, %d floods, %d refused", 100*share, rest.floods(), rest.refused())
-		require.GreaterOrEqual(t, share, 0.85)
-		require.LessOrEqual(t, rest.floods(), 14)
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 4), to(1)), ratelimit.ErrImpossible, "as configured")
 	})
 }
 
