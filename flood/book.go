@@ -34,7 +34,8 @@ type Options struct {
 //	// then one of: Passed(pass), Flooded(pass, notice), Left(pass)
 //
 // Memory is bounded by the floods that stand: one that is over, with nobody
-// waiting for it, is dropped by the next flood, or by the next call that comes by.
+// waiting for it, is dropped by the next flood, or by the next call that comes by, one that
+// was the account's a minute later.
 type Book struct {
 	clock clock.Clock
 

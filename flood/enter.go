@@ -53,7 +53,7 @@ func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 		return Pass{call: call, seq: seq}, nil
 	}
 	limit = min(limit, math.MaxInt64-grace)
-	if pass, err, ok := b.glance(ctx, call, limit); ok {
+	if pass, decided, err := b.glance(ctx, call, limit); decided {
 		return pass, err
 	}
 	return b.enter(ctx, call, limit)
@@ -63,21 +63,21 @@ func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 // longer than the call may wait. Many calls do it at a time, and none is parked. Were a
 // thousand of them to be refused one by one, those that have to queue for the lock would
 // fall behind all the others that are ready to run.
-func (b *Book) glance(ctx context.Context, call Call, limit time.Duration) (pass Pass, err error, ok bool) {
+func (b *Book) glance(ctx context.Context, call Call, limit time.Duration) (pass Pass, decided bool, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	now := b.clock.Now()
 	if b.stale(now) || ctx.Err() != nil {
-		return pass, nil, false
+		return pass, false, nil
 	}
 	rs, n := b.covering(call, now)
 	if n == 0 {
-		return b.let(call, nil, 0), nil, true
+		return b.let(call, nil, 0), true, nil
 	}
 	if timed, _ := longest(rs[:n], now); timed != nil && timed.left(now) > limit {
-		return pass, timed.refuse(call, timed.left(now), KnownFlood), true
+		return pass, true, timed.refuse(call, timed.left(now), KnownFlood)
 	}
-	return pass, nil, false
+	return pass, false, nil
 }
 
 func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {

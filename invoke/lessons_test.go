@@ -145,7 +145,8 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+			opts := invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}, Memory: newDisk()}
+			limiter, other := newLimiter(t, opts), newLimiter(t, opts)
 			m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
 			require.NoError(t, err)
 			defer m.Close()
@@ -177,7 +178,11 @@ func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 				time.Sleep(250 * time.Millisecond) // and so is the other
 				require.Len(t, limiter.Learned(), 1)
 				require.Less(t, limitsOf(limiter, classify.Message).Rate, limit.Rate)
+				synctest.Wait()
+				require.Len(t, other.Learned(), 1, "so does another process")
 				wg.Wait()
+				synctest.Wait()
+				require.Len(t, other.Learned(), len(before))
 				after := limiter.Learned()
 				if require.Len(t, after, len(before)); known {
 					require.GreaterOrEqual(t, after[0].Rate, before[0].Rate)
@@ -187,6 +192,8 @@ func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 				require.NoError(t, call(t.Context(), to(20), nil), "nor is it known of all chats any more")
 				time.Sleep(10 * time.Second)
 			}
+			limiter.Close()
+			other.Close()
 		})
 	}
 }

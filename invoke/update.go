@@ -54,8 +54,9 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 // UpdateGates changes the rules of keyed gates by name: [PrivateGate], [GroupGate],
 // [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
 // them. What chats have learned stays, cut to the new limits. Either all changes are made or
-// none. It takes a time that grows with the number of chats that were active lately. With [LimiterOptions.Shared] it reaches all
-// processes, as UpdateLimits does; otherwise it does not block.
+// none. It takes a time that grows with the number of chats that were active lately. With
+// [LimiterOptions.Shared] it reaches all processes, as UpdateLimits does; otherwise it does
+// not block.
 func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
 	next, err := l.updateGates(changes)
 	if err != nil {
