@@ -5,12 +5,44 @@ import "time"
 // maxDoublings bounds what a flood grows by when it is met again: 1 s, 2 s, … 64 s.
 const maxDoublings = 6
 
-// Released tells which waiting calls were let go together. The zero value: none.
+// Released tells which waiting calls are let go together. The zero value: none.
 type Released struct {
-	// Scope is the widest of those that the call opened while others waited for them.
+	// Scope is the widest of those that the call opens while others wait for them.
 	Scope Scope
-	// Calls is how many waited for it. Some may still be held by another flood.
+	// Calls is how many wait for it. Some may still be held by another flood.
 	Calls int
+}
+
+// Opens tells whom [Book.Passed] is about to let go. All of them return from [Book.Enter]
+// at once, so who wants to pace them has to see to it before.
+func (b *Book) Opens(pass Pass) (released Released) {
+	if b.size.Load() == 0 {
+		return released
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	rs, n := b.opened(pass, b.clock.Now())
+	for _, r := range rs[:n] {
+		if r.waiting > 0 && r.scope > released.Scope {
+			released = Released{Scope: r.scope, Calls: r.waiting}
+		}
+	}
+	return released
+}
+
+// opened returns the records that end if the call comes through: the first n of rs.
+func (b *Book) opened(pass Pass, now time.Time) (rs [6]*record, n int) {
+	all, m := b.find(pass.call)
+	for _, r := range all[:m] {
+		switch {
+		case pass.seq < r.since: // sent before the flood: says nothing about it
+		case r.kind == SlowMode && r.waiting > 0:
+		case r.inferred || r.left(now) <= 0:
+			rs[n] = r
+			n++
+		}
+	}
+	return rs, n
 }
 
 // Passed notes that the call came through: any answer that is not a flood. What
@@ -19,11 +51,10 @@ type Released struct {
 // widening back. In slow mode a message proves that the next one has to wait, so
 // there the others go on one by one.
 //
-// Passed returns whom it let go, so that its caller can pace them: all return from
-// [Book.Enter] at once.
-func (b *Book) Passed(pass Pass) (released Released) {
+// Passed returns the floods that were taken back before their deadline.
+func (b *Book) Passed(pass Pass) (refuted []Record) {
 	if b.size.Load() == 0 {
-		return released
+		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,27 +63,21 @@ func (b *Book) Passed(pass Pass) (released Released) {
 			b.through[k] = pass.seq
 		}
 	}
-	rs, n := b.find(pass.call)
-	if n == 0 {
-		return released
-	}
 	now := b.clock.Now()
+	rs, n := b.opened(pass, now)
 	for _, r := range rs[:n] {
-		switch {
-		case pass.seq < r.since: // sent before the flood: says nothing about it
-		case r.kind == SlowMode && r.waiting > 0:
-		case r.inferred || r.left(now) <= 0:
-			b.journal.ended(r)
-			delete(b.records, r.key)
-			b.wake(r.key)
-			if r.waiting > 0 && r.scope > released.Scope {
-				released = Released{Scope: r.scope, Calls: r.waiting}
-			}
+		if r.left(now) > 0 {
+			refuted = append(refuted, r.public())
 		}
+		b.journal.ended(r, now)
+		delete(b.records, r.key)
+		b.wake(r.key)
 	}
 	b.leave(pass)
-	b.sweep(now)
-	return released
+	if n > 0 {
+		b.sweep(now)
+	}
+	return refuted
 }
 
 // Left notes that the call ended without an answer: it was cancelled, its
@@ -105,7 +130,7 @@ func (b *Book) flooded(pass Pass, n Notice, whole bool) Record {
 
 	now := b.clock.Now()
 	b.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
+	f := arrival{call: c, kind: n.Kind, now: now, sent: pass.seq, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
 	targets := b.reach(f)
 	f.repeats = b.repeats(targets, pass, n)
 	f.until = now.Add(n.hold(f.repeats))
@@ -125,6 +150,7 @@ type arrival struct {
 	kind    Kind
 	now     time.Time
 	until   time.Time
+	sent    uint64 // floods recorded when the call was
 	seq     uint64
 	repeats int
 	vague   bool // without a number

@@ -34,7 +34,8 @@ type Options struct {
 //	// then one of: Passed(pass), Flooded(pass, notice), Left(pass)
 //
 // Memory is bounded by the floods that stand: one that is over, with nobody
-// waiting for it, is dropped by the next flood, or by the next call that comes by.
+// waiting for it, is dropped by the next flood, or by the next call that comes by, one that
+// was the account's a minute later.
 type Book struct {
 	clock clock.Clock
 
@@ -43,10 +44,10 @@ type Book struct {
 	size atomic.Int64
 	seq  atomic.Uint64
 
-	mu      sync.Mutex
+	mu      sync.RWMutex // shared by those who change nothing at all
 	records map[key]*record
 	classes [6]int         // records by key.class
-	sweepAt time.Time      // when to look again for what is over
+	swept   time.Time      // when what was over was removed last
 	through map[key]uint64 // by method and by account: the latest seq at which a call was sent that came through
 	waiters *list.List     // of *waiter, in the order of arrival
 	probes  uint64         // passes that went first so far; names them
@@ -65,7 +66,7 @@ func NewBook(opts Options) *Book {
 		waiters: list.New(),
 	}
 	if opts.Journal {
-		b.journal = &journal{entries: map[key]Record{}}
+		b.journal = &journal{entries: map[key]Record{}, gone: map[key]gone{}}
 	}
 	return b
 }
@@ -110,7 +111,7 @@ func (b *Book) Clear(match func(Record) bool) int {
 
 // end forgets the record, or its deadline where calls wait: one of them goes first.
 func (b *Book) end(r *record, now time.Time) {
-	b.journal.ended(r)
+	b.journal.ended(r, now)
 	if r.probe == 0 && r.waiting == 0 {
 		delete(b.records, r.key)
 		return
@@ -126,13 +127,18 @@ func (b *Book) AccountUntil(dc int, reads bool) time.Time {
 	if b.size.Load() == 0 {
 		return time.Time{}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	r := b.records[Call{DC: dc, Reads: reads}.accountKey()]
-	if r == nil || r.left(b.clock.Now()) <= 0 {
+	if r == nil {
 		return time.Time{}
 	}
-	return r.until
+	now := b.clock.Now()
+	left := r.left(now)
+	if left <= 0 {
+		return time.Time{}
+	}
+	return now.Add(left)
 }
 
 // find returns the records that cover the call, standing or not: the first n of rs.
@@ -163,11 +169,20 @@ func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
 	return rs, n
 }
 
+// stale reports whether it is time to look for what is over, or the clock was set back.
+func (b *Book) stale(now time.Time) bool {
+	since := now.Sub(b.swept)
+	return since < 0 || since >= time.Second
+}
+
 // sweep removes what is over. It has to run at the end of whatever changes the
 // set of records.
 func (b *Book) sweep(now time.Time) {
 	b.classes = [6]int{}
 	for k, r := range b.records {
+		if r.until.Sub(now) > r.wait {
+			r.until = now.Add(r.wait) // the clock was set back
+		}
 		if r.dead(now) {
 			delete(b.records, k)
 		} else {
@@ -181,5 +196,5 @@ func (b *Book) sweep(now time.Time) {
 	}
 	b.journal.sweep(b.records, now)
 	b.size.Store(int64(len(b.records)))
-	b.sweepAt = now.Add(time.Second)
+	b.swept = now
 }

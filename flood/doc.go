@@ -20,8 +20,9 @@
 //   - the method's, when another chat is flooded on the method while the first
 //     deadline stands;
 //   - the account's, when the method's flood stands and another method is
-//     flooded. Calls that only read and calls that do not are two accounts in this,
-//     and so are two data centres.
+//     flooded, or when the first call after the deadline of a flood that was the
+//     account's is flooded again. Calls that only read and calls that do not are two
+//     accounts in this, and so are two data centres.
 //
 // Neither happens when a call within the wider scope that was sent after the first
 // flood came through. If such a call comes through a little too late, it takes the
@@ -38,7 +39,7 @@
 // When calls have waited for a deadline, one goes first. The others follow when it
 // came through; were they all let go at once, a limit that still holds would refuse
 // them all at once. In slow mode they follow one by one, as it allows no more. A
-// flood for which nobody waits ends silently. [Book.Passed] returns how many follow, for
+// flood for which nobody waits ends silently. [Book.Opens] tells how many follow, for
 // those who want to pace them.
 //
 // When the call that went first is flooded again, the server's answer was too short, and

@@ -52,7 +52,32 @@ func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 	if seq := b.seq.Load(); b.size.Load() == 0 && ctx.Err() == nil {
 		return Pass{call: call, seq: seq}, nil
 	}
-	return b.enter(ctx, call, min(limit, math.MaxInt64-grace))
+	limit = min(limit, math.MaxInt64-grace)
+	if pass, decided, err := b.glance(ctx, call, limit); decided {
+		return pass, err
+	}
+	return b.enter(ctx, call, limit)
+}
+
+// glance decides what changes nothing: that no flood concerns the call, or that one lasts
+// longer than the call may wait. Many calls do it at a time, and none is parked. Were a
+// thousand of them to be refused one by one, those that have to queue for the lock would
+// fall behind all the others that are ready to run.
+func (b *Book) glance(ctx context.Context, call Call, limit time.Duration) (pass Pass, decided bool, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	now := b.clock.Now()
+	if b.stale(now) || ctx.Err() != nil {
+		return pass, false, nil
+	}
+	rs, n := b.covering(call, now)
+	if n == 0 {
+		return b.let(call, nil, 0), true, nil
+	}
+	if timed, _ := longest(rs[:n], now); timed != nil && timed.left(now) > limit {
+		return pass, true, timed.refuse(call, timed.left(now), KnownFlood)
+	}
+	return pass, false, nil
 }
 
 func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
@@ -60,7 +85,7 @@ func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 	defer b.mu.Unlock()
 
 	start := b.clock.Now()
-	if !start.Before(b.sweepAt) {
+	if b.stale(start) {
 		b.sweep(start)
 	}
 	var (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,10 +65,12 @@ type Guard struct {
 	// for those who want to know without the mutex.
 	counted, tripped, pending atomic.Int64
 
-	mu      sync.Mutex
+	mu      sync.RWMutex // shared by those who change nothing at all
 	counts  map[refusalKey]*Refusal
 	sweepAt time.Time           // when to look again for what is over
 	changed map[refusalKey]bool // nil: not kept
+	// cleared is when refusals were forgotten. What a store tells of them may be older.
+	cleared map[refusalKey]time.Time
 }
 
 // refusalKey is what a refusal concerns.
@@ -95,7 +98,7 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
-	g := &Guard{opts: opts, counts: map[refusalKey]*Refusal{}}
+	g := &Guard{opts: opts, counts: map[refusalKey]*Refusal{}, cleared: map[refusalKey]time.Time{}}
 	if opts.Journal {
 		g.changed = map[refusalKey]bool{}
 	}
@@ -109,8 +112,8 @@ func (g *Guard) Check(call Call) error {
 	if g.tripped.Load() == 0 {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.mu.RLock()
+	defer g.mu.RUnlock()
 	ks, first := concerns(call)
 	for _, k := range ks[first:] {
 		if r := g.counts[k]; r != nil && !r.Tripped.IsZero() {
@@ -229,28 +232,24 @@ func (g *Guard) Passed(call Call) (cleared int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now := g.opts.Clock.Now(); !now.Before(g.sweepAt) {
+	now := g.opts.Clock.Now()
+	if !now.Before(g.sweepAt) {
 		g.sweep(now)
 	}
-	forgotten := false
-	forget := func(k refusalKey) {
-		delete(g.counts, k)
-		g.note(k)
-		forgotten = true
-	}
+	counted := len(g.counts)
 	ks, first := concerns(call)
 	for _, k := range ks[first:] {
 		if r := g.counts[k]; r != nil && r.Tripped.IsZero() && r.Kind != SpamLimited {
-			forget(k)
+			g.forget(k, now)
 		}
 	}
 	if k := (refusalKey{kind: AuthGone, dc: call.DC}); call.Method == "auth.importAuthorization" && g.counts[k] != nil {
 		if !g.counts[k].Tripped.IsZero() {
 			cleared = 1
 		}
-		forget(k)
+		g.forget(k, now)
 	}
-	if forgotten {
+	if len(g.counts) < counted {
 		g.tally()
 	}
 	return cleared
@@ -276,17 +275,24 @@ func (g *Guard) LoggedIn() (cleared int) {
 func (g *Guard) Clear(match func(Refusal) bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sweep(g.opts.Clock.Now())
+	now := g.opts.Clock.Now()
+	g.sweep(now)
 	n := 0
 	for k, r := range g.counts {
 		if match == nil || match(r.clone()) {
 			n++
-			delete(g.counts, k)
-			g.note(k)
+			g.forget(k, now)
 		}
 	}
 	g.tally()
 	return n
+}
+
+// forget drops what is counted under the key.
+func (g *Guard) forget(k refusalKey, now time.Time) {
+	delete(g.counts, k)
+	g.cleared[k] = now
+	g.note(k)
 }
 
 // Snapshot returns a copy of what is counted and of what has tripped, sorted by kind, DC and
@@ -317,6 +323,7 @@ func sortRefusals(refusals []Refusal) {
 
 // sweep drops counts that are over. Of those nobody has to be told.
 func (g *Guard) sweep(now time.Time) {
+	maps.DeleteFunc(g.cleared, func(_ refusalKey, at time.Time) bool { return now.Sub(at) > echo })
 	for k, r := range g.counts {
 		if !r.Tripped.IsZero() {
 			continue

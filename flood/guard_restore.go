@@ -48,7 +48,8 @@ func (g *Guard) Changes() []Refusal {
 // are joined, and what has tripped there has tripped here. What is older than the period
 // and has not tripped is ignored, and so is what lies in the future, should the
 // clock have been set back. One with neither At nor Tripped, as [Guard.Changes] tells of
-// what was cleared, clears what stands under its [Refusal.Key].
+// what was cleared, clears what stands under its [Refusal.Key]. Should a store tell, within a
+// minute, of a refusal from before it was cleared, that is ignored.
 //
 // Refusals that no guard can have counted are ignored: of a kind that does not exist, of a
 // method that the kind cannot be about, with another code or message. Restore trips
@@ -83,15 +84,19 @@ func (g *Guard) restore(k refusalKey, told Refusal, now time.Time) {
 	if known == nil && len(g.counts) >= maxRefusals {
 		return
 	}
+	cleared := g.cleared[k]
 	var at []time.Time
 	for _, t := range told.At {
-		if !t.After(now) {
+		if !t.After(now) && !t.Before(cleared) {
 			at = append(at, t)
 		}
 	}
 	tripped := told.Tripped
 	if tripped.After(now) {
 		tripped = now
+	}
+	if tripped.Before(cleared) {
+		tripped = time.Time{}
 	}
 	if known != nil {
 		at = append(at, known.At...)

@@ -2,6 +2,7 @@ package flood
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,22 @@ type journal struct {
 	// ended early the Record as it was.
 	entries map[key]Record
 	pending atomic.Int64 // len(entries)
+	// gone is what ended lately. A store may still tell that it stands.
+	gone map[key]gone
+}
+
+type gone struct{ began, ended time.Time }
+
+// echo is how long after a change a store may still tell what was before it.
+const echo = time.Minute
+
+// knows reports whether a flood that began then has ended since.
+func (j *journal) knows(k key, began time.Time) bool {
+	if j == nil {
+		return false
+	}
+	g, ok := j.gone[k]
+	return ok && !began.After(g.began)
 }
 
 // set notes that the flood is new, wider or longer.
@@ -27,9 +44,9 @@ func (j *journal) set(k key) {
 
 // ended notes that the flood is about to be forgotten. If its deadline is over, nobody
 // has to be told, and the sweep that comes next drops it.
-func (j *journal) ended(r *record) {
+func (j *journal) ended(r *record, now time.Time) {
 	if j != nil {
-		j.entries[r.key] = r.public()
+		j.entries[r.key], j.gone[r.key] = r.public(), gone{r.until.Add(-r.wait), now}
 		j.pending.Store(int64(len(j.entries)))
 	}
 }
@@ -44,9 +61,10 @@ func (j *journal) told(k key) {
 
 // sweep drops what has run out, which bounds the journal as it does the book.
 func (j *journal) sweep(records map[key]*record, now time.Time) {
-	if j == nil || len(j.entries) == 0 {
+	if j == nil {
 		return
 	}
+	maps.DeleteFunc(j.gone, func(_ key, g gone) bool { return now.Sub(g.ended) > echo })
 	for k, gone := range j.entries {
 		if gone.Scope == 0 && records[k] == nil || gone.Scope != 0 && !gone.Until.After(now) {
 			delete(j.entries, k)

@@ -42,6 +42,7 @@ type (
 	}
 	standing struct {
 		until    time.Time
+		wait     time.Duration
 		since    int // the flood it rests on
 		inferred bool
 		restored bool // told by another process
@@ -70,7 +71,15 @@ func (m *model) provenSince(k modelKey, flood int) bool {
 	})
 }
 
-func (m *model) flooded(c flood.Call, wait time.Duration) {
+// returns: the account's flood was over a moment ago when a call that was sent since it came
+// is the first of all to tell how that ended.
+func (m *model) returns(k modelKey, sent int) bool {
+	s := m.state[k]
+	return k.scope == flood.Account && !s.restored && sent >= s.since &&
+		m.now.Sub(s.until) < min(s.wait, 64*time.Second)
+}
+
+func (m *model) flooded(c flood.Call, sent int, wait time.Duration) {
 	m.floods++
 	ks := m.keys(c)
 	until := m.now.Add(wait)
@@ -79,15 +88,19 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		old := m.state[k]
 		if m.stands(k) && !s.until.After(old.until) {
 			s.until, s.since, s.restored = old.until, old.since, old.restored
+			s.wait = old.wait
+		} else {
+			s.wait = s.until.Sub(m.now)
 		}
 		m.state[k] = s
 	}
+	reaches := until // also what this flood proves to be wider
 	widen := func(wide modelKey, evidence func(modelKey, standing) bool) {
-		if m.stands(wide) {
-			note(wide, standing{until: until, since: m.floods, inferred: m.state[wide].inferred})
+		if m.stands(wide) || m.returns(wide, sent) {
+			note(wide, standing{until: reaches, since: m.floods, inferred: m.state[wide].inferred})
 			return
 		}
-		found := standing{until: until, since: m.floods, inferred: true}
+		found := standing{until: reaches, since: m.floods, inferred: true}
 		for k, s := range m.state {
 			if !k.fixed && !s.restored && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
 				found.since = min(found.since, s.since)
@@ -98,6 +111,7 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		}
 		if found.since < m.floods {
 			note(wide, found)
+			reaches = found.until
 		}
 	}
 	account := func() {
@@ -110,10 +124,10 @@ func (m *model) flooded(c flood.Call, wait time.Duration) {
 		note(ks[flood.Method], standing{until: until, since: m.floods})
 		return
 	}
-	account()
 	widen(ks[flood.Method], func(k modelKey, _ standing) bool {
 		return k.scope == flood.Chat && k.method == c.Method && k.chat != c.Chat
 	})
+	account()
 	note(ks[flood.Chat], standing{until: until, since: m.floods})
 }
 
@@ -148,7 +162,7 @@ func (m *model) restore(r flood.Record) {
 	}
 	m.floods++
 	if m.stands(k) && !old.restored && r.Until.Sub(old.until) < time.Second {
-		old.until = r.Until
+		old.until, old.wait = r.Until, r.Wait
 		m.state[k] = old
 		return
 	}
@@ -279,7 +293,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 		fail := land(func(t *rapid.T, f flight) {
 			d := wait(t)
 			b.Flooded(f.pass, flood.Notice{Kind: flood.FloodWait, Wait: d})
-			m.flooded(f.pass.Call(), d)
+			m.flooded(f.pass.Call(), f.sent, d)
 		})
 		t.Repeat(map[string]func(*rapid.T){
 			"send": send, "send more": send, "send still more": send,
@@ -301,6 +315,8 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 				m.now = hand.now
 			},
 			"restore": func(t *rapid.T) {
+				hand.now = hand.now.Add(time.Millisecond) // it is none that has just ended
+				m.now = hand.now
 				c, d := draw(t), wait(t)
 				rec := flood.Record{DC: c.DC, Kind: flood.FloodWait, Until: hand.now.Add(d), Wait: d, Hits: 1}
 				switch rapid.IntRange(1, 3).Draw(t, "scope") {

@@ -51,14 +51,8 @@ type record struct {
 
 // left returns how much of the wait is left, zero or less when it is over. It is
 // never more than was ordered: a clock that is set back, and has no monotonic
-// reading, does not make the flood longer than it is.
-func (r *record) left(now time.Time) time.Duration {
-	left := r.until.Sub(now)
-	if left > r.wait {
-		r.until, left = now.Add(r.wait), r.wait
-	}
-	return left
-}
+// reading, does not make the flood longer than it is. The next sweep moves the deadline.
+func (r *record) left(now time.Time) time.Duration { return min(r.until.Sub(now), r.wait) }
 
 // stands reports whether the record holds calls back: until the deadline, and
 // then as long as calls wait for the one that goes first. With nobody waiting it
@@ -68,11 +62,12 @@ func (r *record) stands(now time.Time) bool {
 }
 
 // dead reports whether nothing has to be remembered any more. A wait without a
-// number is remembered for its length again, to grow when it comes back.
+// number, and one of the account, is remembered for its length again, up to a minute or
+// so, in case it comes back.
 func (r *record) dead(now time.Time) bool {
 	linger := time.Duration(0)
-	if r.vague {
-		linger = r.wait
+	if r.vague || r.scope == Account && !r.restored {
+		linger = min(r.wait, MinWait<<maxDoublings)
 	}
 	return r.left(now) <= -linger && !r.stands(now)
 }

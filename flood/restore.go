@@ -81,7 +81,8 @@ func (r Record) key() (k key, ok bool) {
 // other flood wider, and calls sent before it was restored take nothing back.
 //
 // A record without Until, as [Book.Changes] tells of a flood that ended early, ends what
-// Restore brought under its [Record.Key]. What the book's own calls met since stays.
+// Restore brought under its [Record.Key]. What the book's own calls met since stays. Should
+// a store tell, within a minute, that the flood stands that has just ended, it is ignored.
 //
 // Records that no book can have written are ignored: of a kind or a scope that does not
 // exist, without a wait, with a method of more than 256 bytes, with a deadline more than
@@ -115,7 +116,7 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 		return false
 	}
 	left, wait := rec.Until.Sub(now), min(rec.Wait, maxHold)
-	if wait <= 0 || left <= 0 || left > maxAhead {
+	if wait <= 0 || left <= 0 || left > maxAhead || b.journal.knows(k, rec.Until.Add(-wait)) {
 		return false
 	}
 	left = min(left, wait)

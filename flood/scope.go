@@ -28,25 +28,30 @@ func (b *Book) reach(f arrival) []target {
 		return []target{{key: c.fixedKey(f.kind)}}
 	}
 	var ts []target
+	var until time.Time // of what is narrower
 	if c.Chat == 0 {
 		ts = append(ts, target{key: c.methodKey()})
 	} else {
 		ts = append(ts, target{key: c.chatKey()})
 		if t, ok := b.widen(f, c.methodKey()); ok {
-			ts = append(ts, t)
+			ts, until = append(ts, t), t.until
 		}
 	}
 	if t, ok := b.widen(f, c.accountKey()); ok {
+		if until.After(t.until) {
+			t.until = until
+		}
 		ts = append(ts, t)
 	}
 	return ts
 }
 
 // widen tells whether the flood concerns the scope k, which is wider than its own:
-// because that scope is flooded already, or because of evidence.
+// because that scope is flooded already, or was until a moment ago and nothing came through
+// since, or because of evidence.
 func (b *Book) widen(f arrival, k key) (target, bool) {
 	t := target{key: k, inferred: true}
-	if r := b.records[k]; r != nil && r.stands(f.now) {
+	if r := b.records[k]; r != nil && (r.stands(f.now) || k.scope == Account && f.sent >= r.since) {
 		t.inferred = r.inferred
 		return t, true
 	}

@@ -168,6 +168,63 @@ func TestAnAccountFloodedAgainByTheCallThatGoesFirst(t *testing.T) {
 	})
 }
 
+func TestAnAccountFloodedAgainRightAfterItsDeadlineIsKnownAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		inside func(*flood.Book) *flood.Book // before the deadline
+		after  func(*flood.Book)
+		scope  flood.Scope
+	}{
+		"at once":                {nil, nil, flood.Account},
+		"soon":                   {nil, func(*flood.Book) { time.Sleep(29 * time.Second) }, flood.Account},
+		"later":                  {nil, func(*flood.Book) { time.Sleep(30 * time.Second) }, flood.Chat},
+		"a read came through":    {nil, func(b *flood.Book) { through(t, b, flood.Call{Method: "a.read", Reads: true}) }, flood.Account},
+		"something came through": {nil, func(b *flood.Book) { through(t, b, send(7)) }, flood.Chat},
+		"it was cleared":         {func(b *flood.Book) *flood.Book { b.Clear(nil); return b }, nil, flood.Chat},
+		"it was told":            {func(b *flood.Book) *flood.Book { return restart(t, flood.Options{}, b) }, nil, flood.Chat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := flood.NewBook(flood.Options{})
+				flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_30")
+				require.Equal(t, flood.Account, flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30").Scope)
+				if test.inside != nil {
+					b = test.inside(b)
+				}
+				time.Sleep(30 * time.Second)
+				require.Empty(t, b.Snapshot())
+				if test.after != nil {
+					test.after(b)
+				}
+				for range 5 { // and again
+					r := flooded(t, b, flood.Call{Method: "a.next", Chat: 1}, "FLOOD_WAIT_30")
+					require.Equal(t, test.scope, r.Scope)
+					require.False(t, r.Widened)
+					require.True(t, r.News)
+					if test.scope == flood.Account {
+						held(t, b, send(9))
+						held(t, b, flood.Call{Method: "a.one"})
+					}
+					time.Sleep(30 * time.Second)
+				}
+				time.Sleep(time.Hour)
+				sent(t, b, send(1))
+				require.Zero(t, b.Len())
+			})
+		})
+	}
+}
+
+func TestACallSentBeforeTheAccountsFloodDoesNotBringItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		old := sent(t, b, send(1))
+		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_30")
+		require.Equal(t, flood.Account, flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30").Scope)
+		time.Sleep(30 * time.Second)
+		require.Equal(t, flood.Chat, b.Flooded(old, notice(t, "FLOOD_WAIT_30")).Scope)
+	})
+}
+
 func TestAPremiumWaitHoldsOneMethodOfOneDataCentre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})
@@ -229,5 +286,24 @@ func TestFloodOfAMethodKnownToBeLimitedAsAWholeNeedsNoSecond(t *testing.T) {
 		later := sent(t, b, flood.Call{Method: "messages.editMessage", Chat: 2})
 		b.Passed(later)
 		held(t, b, send(2))
+	})
+}
+
+// The longest of the waits that are taken for the account's was met before anything told
+// that it is.
+func TestTheAccountWaitsAsLongAsTheMethodsThatProveIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := flood.NewBook(flood.Options{})
+		edit := func(chat int64) flood.Call { return flood.Call{Method: "messages.editMessage", Chat: chat} }
+		var air []flood.Pass
+		for _, c := range []flood.Call{send(1), edit(1), edit(2), send(2)} {
+			air = append(air, sent(t, b, c))
+		}
+		for i, wait := range []string{"FLOOD_WAIT_60", "FLOOD_WAIT_20", "FLOOD_WAIT_30", "FLOOD_WAIT_40"} {
+			b.Flooded(air[i], notice(t, wait))
+		}
+		r := held(t, b, flood.Call{Method: "messages.sendMedia", Chat: 7})
+		require.Equal(t, flood.Account, r.Scope)
+		require.Equal(t, time.Minute, r.Wait)
 	})
 }

@@ -60,7 +60,6 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 	fc := c.floodCall(ctx)
 	c.queued = false
 	for {
-		c.m.limiter.pacing(&c.pass, c.Peer)
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
@@ -71,6 +70,8 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err != nil {
 			return flood.Pass{}, err
 		}
+		c.m.limiter.makeRoom(c)
+		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)
 		if err != nil {
 			book.Left(pass)
@@ -235,12 +236,15 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
 func (c *call) passed(pass flood.Pass) {
-	released := c.m.limiter.book.Passed(pass)
-	c.m.limiter.learning.refuted(c)
-	if released.Scope >= flood.Method && released.Calls > 1 && !c.ridesFree() {
-		c.m.limiter.drain(c, released.Scope)
+	l := c.m.limiter
+	if opens := l.book.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
+		l.drain(c, opens.Scope)
 	}
-	c.m.limiter.remember()
+	for _, record := range l.book.Passed(pass) {
+		l.takeBack(record)
+	}
+	l.learning.refuted(c)
+	l.remember()
 }
 
 // refused makes a refusal that never passes one that can be told by its type, and counts

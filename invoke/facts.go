@@ -114,6 +114,9 @@ func (l *Limiter) toldRate(f store.Fact) {
 		}
 		return
 	}
+	if was, ok := t.forgotten[what]; ok && f.Value != nil && !kept.State.Flooded.After(was.flooded) {
+		return
+	}
 	defer func() {
 		delete(t.dirty, what) // it is what the store has
 		l.tellLocked(what, ratelimit.Change{})
@@ -122,7 +125,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 		l.forgetLocked(what)
 		return
 	}
-	rate := l.rateLocked(what)
+	rate := l.rateLocked(what, kept.State.Held)
 	if rate == nil {
 		return
 	}
@@ -131,7 +134,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	} else {
 		_ = rate.Restore(kept.State, now)
 	}
-	rate.leads, rate.heard, rate.over = false, now, kept.Over
+	rate.leads, rate.heard, rate.basis, rate.flooded, rate.over = false, now, "", kept.State.Flooded, kept.Over
 	if !rate.Learned() {
 		l.forgetLocked(what)
 		return

@@ -22,19 +22,33 @@ func (l *Limiter) sending(c *call, now time.Time) (as sentAs) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	as.category = l.sentLocked(learned{category: c.Category}, now)
+	as.category = l.sentLocked(learned{category: c.Category}, c.opt.cost, now)
 	if c.pass.messages > 0 {
-		as.chat = l.sentLocked(learned{chat: c.Peer}, now)
+		as.chat = l.sentLocked(learned{chat: c.Peer}, c.opt.cost, now)
 	}
 	return as
 }
 
-func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
+// sent tells the rate of a call that takes as many tokens as cost calls, after those of
+// others, and returns the first of its own.
+func sent(rate *learn.Rate, others, cost int, now time.Time) (as learn.Call) {
+	if others > 0 {
+		rate.Sent(now, others)
+	}
+	as = rate.Sent(now, 1)
+	if cost > 1 {
+		rate.Sent(now, cost-1)
+	}
+	return as
+}
+
+func (l *Limiter) sentLocked(what learned, cost int, now time.Time) (as learn.Call) {
 	t := &l.learning
 	r := t.find(what)
 	if r == nil {
 		if fresh := t.unlearned[what.category]; what.chat == 0 && fresh != nil {
-			as = fresh.Sent(now, l.sentByAll(l.gates[what.category], &t.others[what.category]))
+			others := l.sentByOthers(l.gates[what.category], &t.others[what.category])
+			as = sent(fresh, others, cost, now)
 		}
 		return as
 	}
@@ -42,12 +56,10 @@ func (l *Limiter) sentLocked(what learned, now time.Time) (as learn.Call) {
 	if what.chat != 0 {
 		gate = r.pace.Set()
 	}
-	as = r.Sent(now, l.sentByAll(gate, &r.others))
+	as = sent(r.Rate, l.sentByOthers(gate, &r.others), cost, now)
 	switch {
 	case !r.Learned():
-		t.note(what)
-		l.forgetLocked(what)
-		l.tellLocked(what, ratelimit.Change{})
+		l.unlearnLocked(what, now)
 	case r.PerSecond() != r.told: // what was not told would look as if it were not used
 		l.tellLocked(what, ratelimit.Change{})
 		if !l.shares {
@@ -73,13 +85,13 @@ func (l *Limiter) leadLocked(what learned, r *lesson, now time.Time) {
 	}
 }
 
-// sentByAll is how many calls the processes of the account have sent together since this one
-// sent its last, with the one that goes out now. seen is how many of others it has counted.
-func (l *Limiter) sentByAll(gate ratelimit.Gate, seen *float64) int {
+// sentByOthers is how many calls the other processes of the account have sent since this
+// one sent its last. seen is how many it has counted before.
+func (l *Limiter) sentByOthers(gate ratelimit.Gate, seen *float64) int {
 	if !l.shares {
-		return 1
+		return 0
 	}
 	news := math.Round(gate.Others() - *seen)
 	*seen += news
-	return 1 + max(0, int(news))
+	return max(0, int(news))
 }

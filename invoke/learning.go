@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"sync"
@@ -41,6 +42,8 @@ type learning struct {
 	unlearned [classify.Global + 1]*learn.Rate
 	// others is how many calls of other processes they have counted.
 	others [classify.Global + 1]float64
+	// room is the most that a call of each category has cost: what it is to have room for.
+	room [classify.Global + 1]int
 	// narrow is the last call that was flooded in its chat alone, as far as was known.
 	narrow [classify.Global + 1]suspect
 	// resting are the chats at rest that were flooded last.
@@ -54,16 +57,29 @@ type learning struct {
 	whole map[string]whole
 	// dirty is what changed since it was last kept; nil if nobody keeps it.
 	dirty map[learned]bool
+	// forgotten are the rates that were forgotten lately. A store may still tell of them.
+	forgotten map[learned]forgotten
 }
+
+// forgotten is a rate that was: the flood that it was learned from last, and when it ended.
+type forgotten struct{ flooded, at time.Time }
 
 // lesson is a rate that was learned.
 type lesson struct {
 	*learn.Rate
-	told float64          // what the limiter was told of it last
-	over time.Time        // when the flood is that taught it last
-	pace *ratelimit.Gates // of a chat: a gate of its own
+	told float64   // what the limiter was told of it last
+	over time.Time // when the flood is that taught it last
+	// flooded is when the call went out that met it, by which stored rates are told apart.
+	flooded time.Time
+	pace    *ratelimit.Gates // of a chat: a gate of its own, …
+	room    int              // … with room for a call that costs so much
 	// others is how many calls of other processes it has counted.
 	others float64
+
+	// basis is the key of the flood that taught it last, if it was met in one chat and taken
+	// for more than that chat's, and before is what had been learned until then.
+	basis  string
+	before learn.State
 
 	// Of the processes that share the rate, the one that met the last flood leads, and the
 	// others follow what it tells. heard is when that was.
@@ -85,7 +101,10 @@ const maxLearnedChats = 1024
 const PaceGate = "learned"
 
 func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
-	l.learning = learning{off: off, configured: limits, chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}}
+	l.learning = learning{
+		off: off, configured: limits,
+		chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}, forgotten: map[learned]forgotten{},
+	}
 	if l.keeper != nil {
 		l.learning.dirty = map[learned]bool{}
 	}
@@ -118,22 +137,27 @@ func (l *Limiter) pace(chat classify.Peer) (gate ratelimit.Gate, ok bool) {
 }
 
 // rateLocked returns the rate of a category or chat, a new one if there is none. It returns
-// nil where nothing can be learned.
-func (l *Limiter) rateLocked(what learned) *lesson {
+// nil where nothing can be learned. While the limit is paused, held is all that is known of
+// a ceiling, 0 for nothing.
+func (l *Limiter) rateLocked(what learned, held float64) *lesson {
 	t := &l.learning
 	if r := t.find(what); r != nil {
 		return r
 	}
 	if what.chat == 0 {
 		if t.unlearned[what.category] == nil {
-			return nil // the limit is paused
+			rate, err := learn.New(held, learn.Options{})
+			if err != nil {
+				return nil
+			}
+			t.unlearned[what.category] = rate
 		}
 		r := &lesson{Rate: t.unlearned[what.category], others: t.others[what.category]}
 		t.categories[what.category] = r
 		t.count()
 		return r
 	}
-	ceiling := l.chatCeiling(what.chat)
+	ceiling := cmp.Or(l.chatCeiling(what.chat), held)
 	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
 		return nil // no rate at all
@@ -181,6 +205,19 @@ func (t *learning) note(what learned) {
 	}
 }
 
+// echo is how long after a change a store may still tell what was before it.
+const echo = time.Minute
+
+// unlearnLocked forgets a rate, here and where it is kept.
+func (l *Limiter) unlearnLocked(what learned, now time.Time) {
+	t := &l.learning
+	maps.DeleteFunc(t.forgotten, func(_ learned, f forgotten) bool { return now.Sub(f.at) > echo })
+	t.forgotten[what] = forgotten{t.find(what).flooded, now}
+	t.note(what)
+	l.forgetLocked(what)
+	l.tellLocked(what, ratelimit.Change{})
+}
+
 // forgetLocked drops a rate, and lets those that wait for it go on at the ceiling.
 func (l *Limiter) forgetLocked(what learned) {
 	t := &l.learning
@@ -206,9 +243,29 @@ func (t *learning) effective(category classify.Category) ratelimit.Limit {
 	limit := t.configured[category]
 	if r := t.categories[category]; r != nil && !limit.Paused() {
 		limit.Rate = r.PerSecond()
-		limit.Burst = max(1, int(math.Round(r.Burst(float64(limit.Burst)))))
+		learned := int(math.Round(r.Burst(float64(limit.Burst))))
+		limit.Burst = max(1, learned, min(limit.Burst, t.room[category]))
 	}
 	return limit
+}
+
+// makeRoom sees to it that a call which costs more than one token fits in what floods make of
+// its gates, which is no more than a server takes at once. It may be that of one token.
+func (l *Limiter) makeRoom(c *call) {
+	if c.opt.cost == 1 {
+		return
+	}
+	t := &l.learning
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.room[c.Category] < c.opt.cost {
+		t.room[c.Category] = c.opt.cost
+		l.tellLocked(learned{category: c.Category}, ratelimit.Change{})
+	}
+	if r := t.chats[c.Peer]; r != nil && r.room < c.opt.cost {
+		r.room = c.opt.cost
+		l.tellLocked(learned{chat: c.Peer}, ratelimit.Change{})
+	}
 }
 
 // tellLocked tells the limiter what a category or a chat keeps to now. The learning's lock
@@ -226,7 +283,7 @@ func (l *Limiter) tellLocked(what learned, change ratelimit.Change) {
 	case r == nil:
 		return // it has no pace any more
 	default:
-		gate, change = r.pace.Set(), change.Rate(r.told)
+		gate, change = r.pace.Set(), change.Rate(r.told).Burst(max(1, r.room))
 	}
 	// It cannot fail: a part of a limit that was taken is one that is taken.
 	_ = l.limiter.Update(map[ratelimit.Gate]ratelimit.Change{gate: change})
@@ -255,16 +312,13 @@ func (l *Limiter) Unlearn() {
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := l.clock.Now()
 	for category, r := range t.categories {
 		if r != nil {
-			what := learned{category: classify.Category(category)}
-			t.note(what)
-			l.forgetLocked(what)
-			l.tellLocked(what, ratelimit.Change{})
+			l.unlearnLocked(learned{category: classify.Category(category)}, now)
 		}
 	}
 	for chat := range t.chats {
-		t.note(learned{chat: chat})
-		l.forgetLocked(learned{chat: chat})
+		l.unlearnLocked(learned{chat: chat}, now)
 	}
 }

@@ -139,6 +139,125 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 	}
 }
 
+// Two noisy chats are flooded in one moment, so that it looks like a flood of all chats, and
+// another one's message, which was sent after the first of the two, comes through. What was
+// learned from that is forgotten: the first time, and when a rate was known already.
+func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}, Memory: newDisk()}
+			limiter, other := newLimiter(t, opts), newLimiter(t, opts)
+			m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
+			require.NoError(t, err)
+			defer m.Close()
+			call := m.Handle(telegram.InvokeFunc(func(_ context.Context, input bin.Encoder, _ bin.Decoder) error {
+				chat := chatOf(input)
+				time.Sleep(time.Duration(chat) * 100 * time.Millisecond) // the first chat is answered first
+				if chat < 10 {
+					return tgerr.New(420, "FLOOD_WAIT_5")
+				}
+				return nil
+			}))
+			var wg sync.WaitGroup
+			flooded := func(req bin.Encoder) {
+				wg.Go(func() { require.ErrorIs(t, call(t.Context(), req, nil), flood.ErrGivenUp) })
+			}
+			if known {
+				flooded(edit(1))
+				flooded(edit(2))
+				wg.Wait()
+				time.Sleep(10 * time.Second)
+				require.Len(t, limiter.Learned(), 1)
+			}
+			before, limit := limiter.Learned(), limitsOf(limiter, classify.Message)
+			for range 10 {
+				flooded(to(3))
+				flooded(to(5))
+				time.Sleep(450 * time.Millisecond) // the first is known
+				wg.Go(func() { require.NoError(t, call(t.Context(), to(10), nil)) })
+				time.Sleep(250 * time.Millisecond) // and so is the other
+				require.Len(t, limiter.Learned(), 1)
+				require.Less(t, limitsOf(limiter, classify.Message).Rate, limit.Rate)
+				synctest.Wait()
+				require.Len(t, other.Learned(), 1, "so does another process")
+				wg.Wait()
+				synctest.Wait()
+				require.Len(t, other.Learned(), len(before))
+				after := limiter.Learned()
+				if require.Len(t, after, len(before)); known {
+					require.GreaterOrEqual(t, after[0].Rate, before[0].Rate)
+				} else {
+					require.Equal(t, limit, limitsOf(limiter, classify.Message))
+				}
+				require.NoError(t, call(t.Context(), to(20), nil), "nor is it known of all chats any more")
+				time.Sleep(10 * time.Second)
+			}
+			limiter.Close()
+			other.Close()
+		})
+	}
+}
+
+// Calls that cost 3 tokens each, at a server that takes 4 of them a second: 12 tokens.
+func TestLimitIsLearnedByCallsThatCostMoreThanOne(t *testing.T) {
+	for _, burst := range []float64{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			s := unknown(4, burst)
+			limiter := newLimiter(t, invoke.LimiterOptions{})
+			call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 32 {
+				all.Go(func() {
+					for call(invoke.WithCost(ctx, 3), resolve()) == nil { // until the time is over
+					}
+				})
+			}
+			all.Wait()
+			rest := s.between(start, time.Minute, 10*time.Minute)
+			share := float64(rest.passed()) / (9 * 60 * 4)
+			t.Logf("burst %v: %.1f %%, %d floods, %d refused", burst, 100*share, rest.floods(), rest.refused())
+			require.GreaterOrEqual(t, share, 0.7)
+			require.LessOrEqual(t, rest.floods(), 14)
+		})
+	}
+}
+
+func TestCallThatCostsMoreThanOneFitsInWhatItsChatHasLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		for range 3 {
+			require.NoError(t, call(invoke.WithCost(t.Context(), 3), to(1)))
+			require.NoError(t, call(t.Context(), to(1)))
+		}
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 4), to(1)), ratelimit.ErrImpossible, "as configured")
+	})
+}
+
+// The other way round: nothing came through, and the lesson stays.
+func TestLessonOfAFloodOfAllChatsStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(5*time.Second, everything))
+		limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+		var wg sync.WaitGroup
+		for chat := range int64(10) {
+			wg.Go(func() { require.NoError(t, call(t.Context(), to(chat+1))) })
+		}
+		wg.Wait()
+		require.Empty(t, limiter.Floods())
+		learned := limiter.Learned()
+		require.Len(t, learned, 1)
+		require.Less(t, learned[0].Rate, learned[0].Ceiling)
+	})
+}
+
 // busyChat floods a chat of a bot, so that it learns its rate.
 func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(context.Context, bin.Encoder) error) {
 	for range 3 {
@@ -148,6 +267,41 @@ func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(co
 	require.NoError(t, call(t.Context(), to(1)))
 	require.Len(t, limiter.Learned(), 1)
 	require.EqualValues(t, 1, limiter.Learned()[0].Chat)
+}
+
+func TestCeilingsOfChatsMoveWithTheirGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		set := func(perSecond float64) invoke.LearnedRate {
+			require.NoError(t, limiter.UpdateGates(map[string]ratelimit.Change{invoke.PrivateGate: ratelimit.Rate(perSecond).Burst(20)}))
+			return limiter.Learned()[0]
+		}
+		took := func(calls int) time.Duration {
+			start := time.Now()
+			for range calls {
+				require.NoError(t, call(t.Context(), to(1)))
+			}
+			return time.Since(start)
+		}
+		before := limiter.Learned()[0]
+		require.EqualValues(t, 1, before.Ceiling)
+
+		lower := set(0.1)
+		require.EqualValues(t, 0.1, lower.Ceiling)
+		require.LessOrEqual(t, lower.Rate, 0.1)
+		require.GreaterOrEqual(t, took(10), 90*time.Second)
+
+		require.Equal(t, lower, set(0), "a gate that is paused says nothing of what the chat takes")
+
+		require.EqualValues(t, 10, set(10).Ceiling)
+		took(200)
+		require.Less(t, took(20), 10*time.Second, "it climbs past the old limit")
+		require.NoError(t, limiter.UpdateGates(map[string]ratelimit.Change{invoke.GroupGate: {}}))
+		require.EqualValues(t, 10, limiter.Learned()[0].Ceiling, "that is not its gate")
+	})
 }
 
 func TestUnlearnLetsGoThoseWhoWaitForThePaceOfAChat(t *testing.T) {

@@ -308,8 +308,9 @@ func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
 type stores struct {
 	mu            sync.Mutex
 	gates, memory error
-	told          bool // the observer knows that one is lost
-	telling       bool
+	told          bool          // the observer knows that one is lost
+	telling       chan struct{} // closed when it has been told; nil while it is not being told
+	closed        bool          // it is told nothing more
 }
 
 func (l *Limiter) gatesChanged(err error)  { l.storeChanged(&l.stores.gates, err) }
@@ -323,8 +324,8 @@ func (l *Limiter) storeChanged(which *error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*which = err
-	if l.observer != nil && !s.telling {
-		s.telling = true
+	if l.observer != nil && s.telling == nil && !s.closed {
+		s.telling = make(chan struct{})
 		go l.tellStores()
 	}
 }
@@ -333,7 +334,7 @@ func (l *Limiter) tellStores() {
 	s := &l.stores
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.told != (s.gates != nil || s.memory != nil) {
+	for !s.closed && s.told != (s.gates != nil || s.memory != nil) {
 		s.told = !s.told
 		e := Event{Kind: StoreBack}
 		if s.told {
@@ -346,7 +347,26 @@ func (l *Limiter) tellStores() {
 		l.tell(e)
 		s.mu.Lock()
 	}
-	s.telling = false
+	close(s.telling)
+	s.telling = nil
+}
+
+// close waits for the goroutine that tells the observer. It may be the observer that waits
+// here, so there is an end to it.
+func (s *stores) close(c clock.Clock) {
+	s.mu.Lock()
+	s.closed = true
+	telling := s.telling
+	s.mu.Unlock()
+	if telling == nil {
+		return
+	}
+	timer := c.Timer(storePatience)
+	defer clock.StopTimer(timer)
+	select {
+	case <-telling:
+	case <-timer.C():
+	}
 }
 
 // tell tells the observer of the limiter. A panic of it is contained.
@@ -360,12 +380,17 @@ func (l *Limiter) tell(e Event) {
 
 // Close ends every wait, for tokens or for a flood to end, of all clients that share
 // the limiter, with [ErrClosed], and refuses every later call. A client that ends closes
-// its own calls by itself. What is still to be remembered is saved: that may block, for two
-// seconds at most.
+// its own calls by itself.
+//
+// Close saves what is still to be remembered, and waits for its goroutines to end. A store
+// that hangs is given up on after two seconds, provided that it ends when its context does;
+// what it was to save is lost. An observer that is being told of a store is waited for, but
+// no longer than two seconds more: it may be the one who calls Close.
 func (l *Limiter) Close() {
 	l.end()
 	l.limiter.Close()
 	if l.keeper != nil {
 		l.keeper.finish(l)
 	}
+	l.stores.close(l.clock)
 }

@@ -302,6 +302,48 @@ func TestUnknownLimitIsLearned(t *testing.T) {
 	})
 }
 
+// A category, or the gates of chats, may be paused when the process starts, and be let go
+// later.
+func TestStoredRateOutlivesAStartThatIsPaused(t *testing.T) {
+	for _, what := range []string{"category", "chat"} {
+		synctest.Test(t, func(t *testing.T) {
+			d, s := newDisk(), &datacenter{latency: 50 * time.Millisecond}
+			opts := invoke.LimiterOptions{Memory: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
+			first := newLimiter(t, opts)
+			call := connect(t, invoke.Options{Limiter: first}, s)
+			paused := opts
+			if what == "chat" {
+				busyChat(t, first, s, call)
+				paused.Chats.Private = ratelimit.Rate(0)
+			} else {
+				s.put(standing(2*time.Second, everything))
+				require.NoError(t, call(t.Context(), resolve()))
+				paused.RateLimits = map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(0)}
+			}
+			before := first.Learned()
+			require.Len(t, before, 1)
+			first.Close()
+
+			again := newLimiter(t, paused)
+			require.Len(t, again.Learned(), 1)
+			if what == "chat" {
+				require.NoError(t, again.UpdateGates(map[string]ratelimit.Change{invoke.PrivateGate: ratelimit.Rate(1)}))
+			} else {
+				require.Zero(t, limitsOf(again, classify.Query).Rate)
+				require.NoError(t, again.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(30)}))
+			}
+			after := again.Learned()[0]
+			require.Equal(t, before[0].Ceiling, after.Ceiling)
+			require.InDelta(t, before[0].Rate, after.Rate, 0.3*before[0].Rate, "from where it began")
+			require.Less(t, after.Rate, after.Ceiling)
+			again.Close()
+			third := newLimiter(t, opts)
+			require.Len(t, third.Learned(), 1)
+			third.Close()
+		})
+	}
+}
+
 func TestLimitOfAllChatsIsLearnedByWhoSendsToOneAfterTheOther(t *testing.T) {
 	for name, mode := range map[string]invoke.ChatMode{"a bot": invoke.ChatsAlways, "a person": invoke.ChatsNever} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gotd/td/bin"
 	"github.com/gotd/td/clock"
+	"github.com/gotd/td/tgerr"
 
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
@@ -33,6 +35,49 @@ func (r remote) Save(ctx context.Context, facts ...store.Fact) error {
 
 func (r remote) Watch(ctx context.Context, f func(store.Fact)) error {
 	return r.Memory.Watch(ctx, func(fact store.Fact) { time.Sleep(r.way); f(fact) })
+}
+
+// A store tells a process what it has saved itself, a moment later, when that may have been
+// forgotten here.
+func TestEchoOfAnOlderFactBringsNothingBack(t *testing.T) {
+	count := map[string]func(*invoke.Limiter) int{
+		"flood":   func(l *invoke.Limiter) int { return len(l.Floods()) },
+		"refusal": func(l *invoke.Limiter) int { return len(l.Refusals()) },
+		"rate":    func(l *invoke.Limiter) int { return len(l.Learned()) },
+	}
+	for what, known := range count {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := newLimiter(t, invoke.LimiterOptions{Memory: remote{newDisk(), 50 * time.Millisecond}})
+				s := &server{answer: func(int, bin.Encoder) error {
+					switch what {
+					case "refusal":
+						return tgerr.New(400, "PEER_FLOOD")
+					default:
+						return tgerr.New(420, "FLOOD_WAIT_30")
+					}
+				}}
+				_, call := choke(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Never}, s)
+				for range 3 {
+					for range 20 {
+						require.Error(t, call(t.Context(), resolve(), nil))
+					}
+					require.Equal(t, 1, known(limiter))
+					time.Sleep(time.Millisecond)
+					limiter.ClearFloods(nil)
+					limiter.ClearRefusals(nil)
+					limiter.Unlearn()
+					for range 200 {
+						require.Zero(t, known(limiter))
+						time.Sleep(time.Millisecond)
+					}
+				}
+				require.Error(t, call(t.Context(), resolve(), nil))
+				time.Sleep(time.Second)
+				require.Equal(t, 1, known(limiter), "what is new stays")
+			})
+		})
+	}
 }
 
 // common are the buckets that the processes of a test share. They take turns: who was

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,48 @@ func TestCloseSavesWhatAStoreHasMissed(t *testing.T) {
 		limiter.Close()
 		require.Len(t, d.keys(), 1)
 	})
+}
+
+// Nothing of the limiter runs once Close has returned, whatever it was about when it was
+// called, and a store that hangs delays it by two seconds.
+func TestNothingRunsAfterClose(t *testing.T) {
+	for name, trouble := range map[string]func(d *stuck, gates *faulty){
+		"none":                  func(*stuck, *faulty) {},
+		"a store that hangs":    func(d *stuck, _ *faulty) { d.set(true, false) },
+		"a store that fails":    func(d *stuck, _ *faulty) { d.set(false, true) },
+		"a watch that is ended": func(d *stuck, _ *faulty) { d.setDown(true) },
+		"gates that are lost":   func(_ *stuck, gates *faulty) { gates.fail(true) },
+	} {
+		for _, after := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 3 * time.Second, 10 * time.Second} {
+			t.Run(fmt.Sprint(name, " ", after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d, gates := &stuck{disk: newDisk()}, &faulty{}
+					var running, closed atomic.Bool
+					limiter, call := process(t, invoke.LimiterOptions{
+						Memory: d, Shared: gates, OnFailure: store.Local,
+						Observer: invoke.ObserverFunc(func(invoke.Event) {
+							if closed.Load() {
+								t.Error("told after the end")
+							}
+							running.Store(true)
+							time.Sleep(time.Second)
+							running.Store(false)
+						}),
+					}, floods(1, "FLOOD_WAIT_3600"))
+					synctest.Wait()
+					trouble(d, gates)
+					go func() { _ = call(t.Context(), to(1)) }()
+					time.Sleep(after)
+					start := time.Now()
+					limiter.Close()
+					closed.Store(true)
+					require.False(t, running.Load(), "the observer")
+					require.LessOrEqual(t, time.Since(start), 4*time.Second)
+					time.Sleep(time.Minute)
+				})
+			})
+		}
+	}
 }
 
 // Each of the things that an observer may want to do when the store is lost.

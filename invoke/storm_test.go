@@ -3,6 +3,7 @@ package invoke_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
+	"github.com/gotd/td/tgerr"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
@@ -199,6 +201,55 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 	}
 }
 
+// The buckets are full when a deadline comes that a thousand calls have waited for. One goes
+// first, and then the others leave at the rate of their category, not as a burst, though the
+// server would take it. Nothing is learned from a flood that long, and the bursts are those
+// that are configured.
+func TestThoseWhoAreLetGoAfterAFloodMakeNoBurst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // some of them come before the others
+	media := func(i int64) bin.Encoder {
+		return &tg.MessagesSendMediaRequest{Peer: &tg.InputPeerUser{UserID: i}, Media: &tg.InputMediaEmpty{}}
+	}
+	for name, test := range map[string]struct {
+		all  func(i int64) bin.Encoder
+		rate int
+	}{
+		"method":                  {func(i int64) bin.Encoder { return to(i) }, 20},
+		"method without chats":    {func(int64) bin.Encoder { return resolve() }, 30},
+		"account":                 {func(i int64) bin.Encoder { return []bin.Encoder{to(i), edit(i)}[i%2] }, 20},
+		"account, two categories": {func(i int64) bin.Encoder { return []bin.Encoder{to(i), media(i)}[i%2] }, 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 3 {
+				synctest.Test(t, func(t *testing.T) {
+					s := &datacenter{latency: 50 * time.Millisecond}
+					s.put(standing(90*time.Second, everything))
+					limiter := newLimiter(t, invoke.LimiterOptions{})
+					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
+					start := time.Now()
+					var waiters sync.WaitGroup
+					for i := range int64(1000) {
+						waiters.Go(func() {
+							if err := call(t.Context(), test.all(i+1)); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					waiters.Wait()
+					after := s.between(start, 80*time.Second, 24*time.Hour)
+					first := after[0].at
+					within := func(d time.Duration) int {
+						return after.count(func(a arrival) bool { return a.wait == 0 && a.at.Sub(first) < d })
+					}
+					require.Equal(t, 1, within(s.latency))
+					require.LessOrEqual(t, within(s.latency+500*time.Millisecond), 1+test.rate/2, "no burst")
+					require.GreaterOrEqual(t, within(10*time.Second), 9*test.rate)
+				})
+			}
+		})
+	}
+}
+
 // Slow mode holds what sends to its chat: other chats, and edits and reads there, go on.
 func TestSlowModeNeverLeavesItsChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -256,6 +307,46 @@ func TestAccountWideFloodStopsEverySendAndNoRead(t *testing.T) {
 		}
 		require.Equal(t, 3*s.latency, time.Since(start))
 	})
+}
+
+// The server floods the whole account again and again. That it is all of it has to be seen
+// once; from then on each time costs one request.
+func TestAccountWideFloodThatComesBackCostsOneRequest(t *testing.T) {
+	for name, threshold := range map[string]flood.Threshold{"handed back": flood.Never, "sat out": flood.UpTo(time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var over atomic.Bool
+				s := &server{answer: func(int, bin.Encoder) error {
+					if over.Load() {
+						return nil
+					}
+					return tgerr.New(420, "FLOOD_WAIT_30")
+				}}
+				_, call := choke(t, invoke.Options{SleepThreshold: threshold, MaxRetries: 100}, s)
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				defer all.Wait()
+				defer cancel()
+				for i, send := range []bin.Encoder{to(1), edit(2), to(3), toGroup(4), edit(5), &tg.AccountUpdateProfileRequest{}} {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						for ctx.Err() == nil {
+							_ = call(ctx, send, nil)
+							time.Sleep(time.Second)
+						}
+					})
+				}
+				time.Sleep(20 * time.Second)
+				proof := s.count()
+				require.LessOrEqual(t, proof, 4)
+				time.Sleep(10 * 30 * time.Second)
+				require.LessOrEqual(t, s.count()-proof, 10)
+				over.Store(true)
+				time.Sleep(2 * time.Minute)
+				require.Greater(t, s.count()-proof, 20, "it is over")
+			})
+		})
+	}
 }
 
 func TestPremiumWaitStaysWithThePartsOfOneDataCentre(t *testing.T) {
@@ -336,36 +427,55 @@ func BenchmarkKnownFlood(b *testing.B) {
 		}
 	})
 	b.Run("1000 callers", func(b *testing.B) {
-		const callers = 1000
-		var all []time.Duration
-		for b.Loop() {
-			took := make([]time.Duration, callers)
-			var ready, done sync.WaitGroup
-			var sent atomic.Int64
-			begin := make(chan struct{})
-			ready.Add(callers)
-			for i := range callers {
-				done.Go(func() {
-					ready.Done()
-					<-begin
-					start := time.Now()
-					if call(b.Context(), resolve(), nil) == nil {
-						sent.Add(1)
-					}
-					took[i] = time.Since(start)
-				})
+		thousand(b, func() {
+			if call(b.Context(), resolve(), nil) == nil {
+				b.Error("it was sent")
 			}
-			ready.Wait()
-			close(begin)
-			done.Wait()
-			if sent.Load() > 0 {
-				b.Fatal("it was sent")
-			}
-			all = append(all, took...)
-		}
-		slices.Sort(all)
-		b.ReportMetric(float64(all[len(all)/2]), "p50-ns")
-		b.ReportMetric(float64(all[len(all)*99/100]), "p99-ns")
-		b.ReportMetric(float64(all[len(all)*999/1000]), "p99.9-ns")
+		})
 	})
+	// What the machine makes of it by itself: as much work without a lock, and a part of it
+	// under one.
+	work := func(looks int) {
+		for range looks {
+			_ = time.Now()
+		}
+	}
+	b.Run("1000 callers of nothing", func(b *testing.B) { thousand(b, func() { work(20) }) })
+	b.Run("1000 callers of a mutex", func(b *testing.B) {
+		var mu sync.Mutex
+		thousand(b, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			work(5)
+		})
+	})
+}
+
+// thousand tells how long do takes if a thousand goroutines begin at the same time.
+func thousand(b *testing.B, do func()) {
+	const callers = 1000
+	var all []time.Duration
+	for b.Loop() {
+		took := make([]time.Duration, callers)
+		var ready, done sync.WaitGroup
+		begin := make(chan struct{})
+		ready.Add(callers)
+		for i := range callers {
+			done.Go(func() {
+				ready.Done()
+				<-begin
+				start := time.Now()
+				do()
+				took[i] = time.Since(start)
+			})
+		}
+		ready.Wait()
+		close(begin)
+		done.Wait()
+		all = append(all, took...)
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2]), "p50-ns")
+	b.ReportMetric(float64(all[len(all)*99/100]), "p99-ns")
+	b.ReportMetric(float64(all[len(all)*999/1000]), "p99.9-ns")
 }

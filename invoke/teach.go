@@ -29,17 +29,17 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 	} else {
 		record = l.book.Flooded(pass, notice)
 	}
-	what, as := learned{category: c.Category}, c.sentAs.category
+	what := learned{category: c.Category}
 	if record.Scope == flood.Chat {
 		l.learning.suspect(c)
 		switch {
 		case !l.atRest(c):
-			what, as = learned{chat: c.Peer}, c.sentAs.chat
+			what = learned{chat: c.Peer}
 		case !l.learning.wander(c, l.clock.Now(), record.Until):
 			return record
 		}
 	}
-	rate, news := l.taught(what, as, c.sentAt, record)
+	rate, news := l.taught(what, c, record)
 	if what.chat == 0 {
 		l.learning.proved(c, record.Widened)
 	}
@@ -205,7 +205,7 @@ func (t *learning) methods(category classify.Category) (methods []string) {
 
 // taught lowers the rate of what was flooded, and returns it. news is false for a flood of
 // which the rate knew.
-func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flood.Record) (perSecond float64, news bool) {
+func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond float64, news bool) {
 	t := &l.learning
 	if t.off {
 		return 0, false
@@ -213,23 +213,57 @@ func (l *Limiter) taught(what learned, as learn.Call, sent time.Time, record flo
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.find(what) == nil
-	rate := l.rateLocked(what)
+	rate := l.rateLocked(what, 0)
 	if rate == nil {
 		return 0, false
 	}
-	if first && what.chat != 0 { // it begins with the call that was flooded
-		as = rate.Sent(sent, 1)
+	as := c.sentAs.category
+	if what.chat != 0 {
+		as = c.sentAs.chat
 	}
-	if record.Widened && sent.Before(rate.over) {
+	if first && what.chat != 0 { // it begins with the call that was flooded
+		as = sent(rate.Rate, 0, c.opt.cost, c.sentAt)
+	}
+	if record.Widened && c.sentAt.Before(rate.over) {
 		return 0, false // it tells how far that flood reaches, and nothing new of the rate
 	}
+	before := rate.State()
 	if !rate.Flooded(as) {
 		return 0, false
 	}
-	rate.over, rate.leads = record.Until, true
+	if basis := record.Key(); c.Peer != 0 && (record.Widened || basis != rate.basis) {
+		rate.basis, rate.before = basis, before
+	}
+	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
+}
+
+// takeBack undoes what was learned from a flood that was taken for one of all chats, or of
+// all methods, and was not: a call came through that it would have stopped.
+func (l *Limiter) takeBack(record flood.Record) {
+	t := &l.learning
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.whole, record.Method)
+	basis, now := record.Key(), l.clock.Now()
+	for category, rate := range t.categories {
+		if rate == nil || rate.basis != basis {
+			continue
+		}
+		what, state := learned{category: classify.Category(category)}, rate.before
+		state.Flooded = rate.flooded // by which other processes know what it replaces
+		_ = rate.Restore(state, now)
+		rate.basis, rate.over = "", time.Time{}
+		if rate.Learned() {
+			t.note(what)
+			l.tellLocked(what, ratelimit.Change{})
+		} else {
+			l.unlearnLocked(what, now)
+		}
+		t.urgent.Store(true)
+	}
 }
 
 // drain takes away what has gathered in the buckets of what was let go with a call.

@@ -53,9 +53,10 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 
 // UpdateGates changes the rules of keyed gates by name: [PrivateGate], [GroupGate],
 // [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
-// them. Either all changes are made or none. It takes a time that grows with the
-// number of chats that were active lately. With [LimiterOptions.Shared] it reaches all
-// processes, as UpdateLimits does; otherwise it does not block.
+// them. What chats have learned stays, cut to the new limits. Either all changes are made or
+// none. It takes a time that grows with the number of chats that were active lately. With
+// [LimiterOptions.Shared] it reaches all processes, as UpdateLimits does; otherwise it does
+// not block.
 func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
 	next, err := l.updateGates(changes)
 	if err != nil {
@@ -74,8 +75,16 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 		}
 		byGate[gates.Set()] = change
 	}
+	t := &l.learning
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := l.limiter.Update(byGate); err != nil {
 		return nil, err
+	}
+	for chat, r := range t.chats {
+		if ceiling := l.chatCeiling(chat); ceiling != r.Ceiling() && r.SetCeiling(ceiling) == nil { // else it is paused
+			l.tellLocked(learned{chat: chat}, ratelimit.Change{})
+		}
 	}
 	next := make(map[string]ratelimit.Rule, len(changes))
 	for name := range changes {
