@@ -1,11 +1,15 @@
 package learn
 
+import "math"
+
 const (
 	noSpare   = 0.01 // the spare of a server that takes nothing beyond its rate
 	burstOf   = 2.0  // calls beyond the rate that make a burst, …
 	burstFor  = 0.1  // … or what the rate allows in so many seconds, if that is more
 	sameProbe = 1.1  // a probe that got at most so much further than expected found nothing new
 	sameRate  = 1.01 // and so has one that proves at most so much more
+	muchSaved = 1.5  // who takes at once so many times what the limit gives in a wait takes much
+	doubt     = 0.7  // what a doubted estimate takes to be the spare, of what its probe got
 	lessSpare = 0.75 // what is left of the spare when a probe was refused at once
 	hasMoved  = 1.25 // a limit that is believed to be so many times what it was has moved
 )
@@ -19,8 +23,8 @@ const (
 func (r *Rate) Flooded(call Call) bool {
 	burst := max(noSpare, call.over-2) // without this call, and the one that any limit allows
 	if call.number <= r.lowered {
-		if r.burst && call.number > r.before {
-			r.spare = min(r.spare, burst) // of all that were refused, the first tells it
+		if r.burst && r.before < call.number && call.number < r.since.number {
+			r.spare = max(noSpare, r.spare-1) // it was taken for one of those that passed
 		}
 		return false
 	}
@@ -28,7 +32,7 @@ func (r *Rate) Flooded(call Call) bool {
 	r.burst = false
 	switch {
 	case !r.learned:
-		r.held, r.spare, r.bet, r.burst = beta*call.rate, burst, Bet{}, true
+		r.held, r.spare, r.bet, r.sure, r.burst = beta*call.rate, burst, Bet{}, false, true
 	case burst > max(burstOf, burstFor*call.rate):
 		// More went out at once than the rate in force. It may be right, and what
 		// the server takes at once is known now.
@@ -40,13 +44,7 @@ func (r *Rate) Flooded(call Call) bool {
 	}
 	r.learned, r.follows = true, false
 	r.believe(r.held)
-	if r.held > hasMoved*r.where || r.where > hasMoved*r.held {
-		r.where, r.stood = r.held, 0
-	}
-	r.hold = probeAfter
-	if exact {
-		r.hold = min(max(probeAfter, probeShare*r.stood), probeLast)
-	}
+	r.plan(exact)
 	r.low = beta * min(call.rate, r.plateau())
 	r.used, r.over, r.idle = 0, 0, 0
 	r.since, r.before, r.lowered, r.flooded = call, r.lowered, r.number, call.at
@@ -54,19 +52,50 @@ func (r *Rate) Flooded(call Call) bool {
 	return true
 }
 
+// plan sets after how much use the rate is probed. What is no more than an estimate is
+// probed soon, and a bet does not tell yet whether the limit has moved.
+func (r *Rate) plan(exact bool) {
+	r.hold = probeAfter
+	if r.bet.Before > 0 {
+		return
+	}
+	if r.held > hasMoved*r.where || r.where > hasMoved*r.held {
+		r.where, r.stood = r.held, 0
+	}
+	if exact && r.stood > settled {
+		r.hold = min(probeShare*r.stood, probeLast)
+	}
+}
+
 // failed lowers what is believed to hold, since it did not. It reports whether that is
 // more than an estimate.
 func (r *Rate) failed(call Call) (exact bool) {
 	passed, span := r.passed(call)
 	if r.bet.Before > 0 {
-		// A bet is lost: the probe got so far only because the server takes more at once.
-		r.held = r.explain(call, max(min(r.bet.Before, call.rate), passed))
-		r.spare = max(r.spare, r.ramp(r.bet.Base, r.bet.Length).beyond(r.held))
-		r.bet = Bet{}
+		r.lost(call, passed)
 	} else {
-		r.held = max(beta*call.rate, passed)
+		r.held, r.sure = max(beta*call.rate, passed), false
 	}
 	return span > probeAfter
+}
+
+// lost ends a bet that call has lost: the probe got so far only because the server takes
+// more at once.
+func (r *Rate) lost(call Call, passed float64) {
+	r.held = max(min(r.bet.Before, call.rate), passed)
+	if !r.bet.Doubt {
+		r.held = r.explain(call, r.held)
+	}
+	spare := r.ramp(r.bet.Base, r.bet.Length).beyond(r.held)
+	saved := r.again.Sub(r.since.at).Seconds() * r.held
+	if r.bet.Doubt && spare < muchSaved*saved {
+		// What had held is right, and so is the spare that follows from it, nearly. Of a
+		// server that takes much at once the limit is known without it.
+		r.spare = (r.spare + spare) / 2
+	} else {
+		r.spare = max(r.spare, spare)
+	}
+	r.bet, r.sure = Bet{}, r.bet.Doubt
 }
 
 // explain returns the limit, from least up to the rate in force, that explains both the
@@ -76,16 +105,16 @@ func (r *Rate) failed(call Call) (exact bool) {
 func (r *Rate) explain(call Call, least float64) float64 {
 	wait, span := r.again.Sub(r.since.at).Seconds(), call.at.Sub(r.again).Seconds()
 	passed := float64(call.number - r.lowered - 1)
-	most, probe := call.rate, r.ramp(r.bet.Base, r.bet.Length)
-	for range 30 {
-		middle := (least + most) / 2
-		if passed < middle*span+min(middle*wait, probe.beyond(middle)) {
-			most = middle
-		} else {
-			least = middle
+	passed += min(0.5, (1-margin)*passed) // and a part of one more, if the margin bears the doubt
+	step, probe := (call.rate-least)/40, r.ramp(r.bet.Base, r.bet.Length)
+	best, off := least, math.Inf(1)
+	for i := range 41 { // there may be two that fit, or none
+		at := least + float64(i)*step
+		if o := math.Abs(at*span + min(at*wait, probe.beyond(at)) - passed); o < off {
+			best, off = at, o
 		}
 	}
-	return least
+	return best
 }
 
 // passed is how many calls a second the server let through since the last flood, and
@@ -113,11 +142,17 @@ func (r *Rate) probed(call Call) (exact bool) {
 	r.bet = Bet{}
 	passed, _ := r.passed(call)
 	r.held = max(r.held, passed)
-	if probe.beyond(r.held) <= sameProbe*r.spare {
-		return true // it got as far as it would with the same limit
+	beyond := probe.beyond(r.held)
+	same := beyond <= sameProbe*r.spare // it got as far as it would with the same limit
+	if same && r.sure {
+		return true
 	}
-	if proven := probe.limit(r.held, r.spare); proven > sameRate*r.held {
-		r.bet, r.held = Bet{Before: r.held, Base: probe.base, Length: probe.length}, proven
+	spare := r.spare
+	if same {
+		spare = doubt * min(spare, beyond)
+	}
+	if proven := probe.limit(r.held, spare); proven > sameRate*r.held {
+		r.bet, r.held = Bet{Before: r.held, Base: probe.base, Length: probe.length, Doubt: same}, proven
 	}
 	return true
 }

@@ -39,6 +39,7 @@ type Rate struct {
 	idle  float64 // seconds of allowance that lie unused
 
 	bet     Bet  // what held rests on, if it is a bet
+	sure    bool // held was doubted since it last fell, and the doubt was wrong
 	follows bool // another Rate, which grows in its place
 
 	number  uint64    // of the last call

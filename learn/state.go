@@ -23,6 +23,9 @@ type State struct {
 	// Flooded is when the call went out whose flood lowered the rate last.
 	Flooded time.Time `json:"flooded"`
 
+	// Sure tells that Held was doubted, and was right.
+	Sure bool `json:"sure,omitempty"`
+
 	// Sent is how many calls have gone out since then, Again when the first of them did,
 	// and Bet what Held rests on. They are for Follow.
 	Sent  uint64    `json:"sent,omitempty"`
@@ -35,6 +38,9 @@ type Bet struct {
 	Before float64 `json:"before"` // what had held, calls a second; 0 is no bet
 	Base   float64 `json:"base"`   // where the probe began, calls a second
 	Length float64 `json:"length"` // its seconds of use
+	// Doubt tells that the probe showed nothing new, and that a smaller spare was assumed
+	// to see whether that was right.
+	Doubt bool `json:"doubt,omitempty"`
 }
 
 // State returns what has been learned.
@@ -43,7 +49,7 @@ func (r *Rate) State() State {
 		return State{}
 	}
 	return State{
-		Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Stood: r.stood, Flooded: r.flooded.Round(0),
+		Held: r.held, Spare: r.spare, Used: r.used, Hold: r.hold, Stood: r.stood, Sure: r.sure, Flooded: r.flooded.Round(0),
 		Sent: r.number - r.lowered, Again: r.again.Round(0), Bet: r.bet,
 	}
 }
@@ -107,7 +113,7 @@ func (r *Rate) take(state State) {
 	r.believe(state.Held)
 	r.spare = max(noSpare, state.Spare)
 	r.hold = min(max(state.Hold, probeAfter), probeLast)
-	r.where, r.stood = r.held, state.Stood
+	r.where, r.stood, r.sure = r.held, state.Stood, state.Sure
 }
 
 // check names what is wrong with a state that no Rate can have given.
