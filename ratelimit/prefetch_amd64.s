@@ -4,4 +4,5 @@
 TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 	RET

@@ -17,6 +17,7 @@ type table struct {
 	slots []slot
 	n     int // those in use
 	next  int // where the sweep goes on
+	found int // where get has found something last
 
 	// far is slots, for whoever has not got the lock, if they are too many for the
 	// processor's nearer caches.
@@ -43,8 +44,9 @@ const farSlots = 1 << 14
 // full reports whether one more would make too many go round others.
 func (t *table) full() bool { return 5*(t.n+1) > 4*len(t.slots) }
 
-// filling reports whether the table will grow unless something is forgotten.
-func (t *table) filling() bool { return 5*t.n > 3*len(t.slots) }
+// filling reports whether the table will grow unless something is forgotten. The half of
+// full is early: where much is forgotten, looks are the shorter the emptier it is.
+func (t *table) filling() bool { return 5*t.n > 2*len(t.slots) }
 
 // home is where a key belongs, in so many slots. Keys may be in a row, as the numbers of
 // chats are: the first multiplication spreads them over 64 bits, and the second takes those
@@ -70,17 +72,20 @@ func (t *table) after(i int) int {
 // come first. It needs no lock, and may look at slots that are out of date.
 func (t *table) expect(key uint64) {
 	if slots := t.far.Load(); slots != nil {
-		prefetch(&(*slots)[home(key, len(*slots))])
+		expectIn(*slots, key)
 	}
 }
 
+// expectIn is the seldom part of expect, apart so that the other is inlined.
+func expectIn(slots []slot, key uint64) { prefetch(&slots[home(key, len(slots))]) }
+
 // find returns where the slot of a key is, or the free one where it would go.
 func (t *table) find(key uint64) int {
-	for i := home(key, len(t.slots)); ; i = t.after(i) {
-		if s := &t.slots[i]; s.key == key || s.state.at == free {
-			return i
-		}
+	i := home(key, len(t.slots))
+	for t.slots[i].key != key && t.slots[i].state.at != free {
+		i = t.after(i)
 	}
+	return i
 }
 
 // get returns the state of a key, or nil.
@@ -88,14 +93,23 @@ func (t *table) get(key uint64) *state {
 	if t.n == 0 {
 		return nil
 	}
-	if s := &t.slots[t.find(key)]; s.state.at != free {
-		return &s.state
+	i := t.find(key)
+	s := &t.slots[i].state
+	if s.at == free {
+		return nil
 	}
-	return nil
+	t.found = i
+	return s
 }
 
 // put returns the state of a key, which is otherwise if it was not there.
 func (t *table) put(key uint64, otherwise state) *state {
+	// A key that is put has mostly been got just before.
+	if t.found < len(t.slots) {
+		if s := &t.slots[t.found]; s.key == key && s.state.at != free {
+			return &s.state
+		}
+	}
 	if t.full() {
 		t.resize(max(minSlots, len(t.slots)*3/2))
 	}
