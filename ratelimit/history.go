@@ -90,18 +90,15 @@ func (k *histories) drop(s *state) {
 // push adds a time. The ring grows as it is needed, up to the limit of the window.
 func (k *histories) push(s *state, t, limit int64) {
 	h := k.of(s)
-	if h == nil || h.n == h.size() {
-		size := 4
-		if h != nil && h.n > 0 {
-			size = max(int(h.n)+1, min(int(limit), max(20, 2*int(h.n))))
+	if h == nil {
+		h = newHistory(4)
+		k.set(s, h)
+	} else if h.n == h.size() {
+		grown := newHistory(max(int(h.n)+1, min(int(limit), max(20, 2*int(h.n)))))
+		for i := range h.n {
+			grown.times[i] = h.at(i)
 		}
-		grown := newHistory(size)
-		if h != nil {
-			for i := range h.n {
-				grown.times[i] = h.at(i)
-			}
-			grown.n = h.n
-		}
+		grown.n = h.n
 		k.set(s, grown)
 		h = grown
 	}

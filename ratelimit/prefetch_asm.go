@@ -2,8 +2,9 @@
 
 package ratelimit
 
-// prefetch asks the processor for a slot that will be wanted, and does not wait for it.
-// The compiler has an instruction for that and keeps it to itself.
+// prefetch asks the processor for a slot that will be wanted, and for those behind it, in
+// which the search may end. It does not wait, as a load would: the lock waits until all
+// loads before it are done. Go has no other way to say so.
 //
 //go:noescape
 func prefetch(s *slot)
