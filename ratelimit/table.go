@@ -111,7 +111,7 @@ func (t *table) put(key uint64, otherwise state) *state {
 		}
 	}
 	if t.full() {
-		t.resize(max(minSlots, len(t.slots)*3/2))
+		t.grow()
 	}
 	s := &t.slots[t.find(key)]
 	if s.state.at == free {
@@ -168,6 +168,18 @@ func (t *table) sweep(slots int, a algorithm, now int64) {
 		}
 		t.next++
 	}
+}
+
+// grow makes room: much where that is cheap and looks are the shorter for it, and no more
+// than a half where it would take many megabytes.
+func (t *table) grow() {
+	size := len(t.slots)
+	if size < farSlots {
+		size *= 2
+	} else {
+		size += size / 2
+	}
+	t.resize(max(minSlots, size))
 }
 
 func (t *table) resize(size int) {
