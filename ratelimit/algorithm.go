@@ -23,8 +23,9 @@ type algorithm interface {
 	// adopt takes over what is used by all processes. Of a window only the count is
 	// known, not since when, and it stays as it is.
 	adopt(s *state, used Used, now int64)
-	// asNew reports whether nothing of what a state has let through counts any more.
-	asNew(s *state, now int64) bool
+	// forget reports whether nothing of what a state has let through counts any more, and
+	// then leaves nothing of it elsewhere: the state may be thrown away.
+	forget(s *state, now int64) bool
 	// inherit makes a state out of one that an algorithm of the same kind has kept.
 	inherit(old algorithm, s *state, how Inheritance, now int64)
 }
@@ -36,6 +37,5 @@ type algorithm interface {
 // or 0. So a chat that is seldom used lies in one piece, where a look at a history would
 // be a second wait for memory.
 type state struct {
-	at   int64    // bucket: when it is full; window: when it began, or when it was last passed
-	hits *history // windows only
+	at int64 // bucket: when it is full; window: the only call, or below 0 which of the histories it has
 }

@@ -19,7 +19,7 @@ type bucket struct {
 	paused   bool
 }
 
-func (l Limit) algorithm(*Limiter) algorithm {
+func (l Limit) algorithm(*set) algorithm {
 	b := bucket{burst: int64(l.Burst), paused: l.Paused()}
 	if b.paused {
 		b.interval = int64(time.Second) // a unit to keep the tokens in
@@ -79,7 +79,7 @@ func (b bucket) adopt(s *state, used Used, now int64) {
 	}
 }
 
-func (b bucket) asNew(s *state, now int64) bool { return !b.paused && s.at <= now }
+func (b bucket) forget(s *state, now int64) bool { return !b.paused && s.at <= now }
 
 func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {
 	old := before.(bucket)

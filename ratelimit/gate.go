@@ -157,6 +157,9 @@ func (l *Limiter) check(cost int, gates []Gate) error {
 		if g.set == nil || g.set.limiter != l {
 			return fmt.Errorf("gates[%d] is none of this limiter's: want one that NewGate or NewGates made", i)
 		}
+		if g.set.keyed {
+			g.set.quiet.expect(g.key)
+		}
 		for _, other := range gates[:i] {
 			if g.same(other) {
 				return fmt.Errorf("gates[%d] is %s once more: want each gate once, and Times for what counts more", i, g.set.name)

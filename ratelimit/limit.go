@@ -25,7 +25,7 @@ type Rule interface {
 	// String returns the rule in words, such as "20/s burst 30".
 	String() string
 
-	algorithm(*Limiter) algorithm
+	algorithm(*set) algorithm
 }
 
 // Limit is a token bucket: it refills at Rate up to Burst.

@@ -31,6 +31,7 @@ type set struct {
 	single line             // not keyed
 	busy   map[uint64]*line // keyed: gates with waiters
 	quiet  table            // keyed: gates without
+	kept   histories        // of windows
 	fresh  state            // of a gate that is not remembered
 	spare  []*line
 }
@@ -80,7 +81,7 @@ func (l *Limiter) makeSet(name string, rule Rule) *set {
 }
 
 func (s *set) setRule(rule Rule) {
-	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s.limiter), rule.Paused()
+	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s), rule.Paused()
 	s.capacity = s.algorithm.capacity()
 }
 
@@ -196,7 +197,7 @@ const sweepAtBound = 64
 // sweep forgets gates that are as good as new, if it finds some in the next slots. What
 // is forgotten is fresh from then on: that has to be as good as new itself.
 func (s *set) sweep(slots int, now int64) {
-	if s.algorithm.asNew(&s.fresh, now) {
+	if s.algorithm.forget(&s.fresh, now) {
 		s.quiet.sweep(slots, s.algorithm, now)
 	}
 }

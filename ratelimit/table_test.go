@@ -2,10 +2,15 @@ package ratelimit
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
+
+// unspread undoes the multiplication that spreads keys.
+const unspread = 0xf1de83e19937733d
 
 // The table is held against a map.
 func TestTableIsAMap(t *testing.T) {
@@ -14,8 +19,8 @@ func TestTableIsAMap(t *testing.T) {
 		model := map[uint64]int64{}
 		key := rapid.OneOf(
 			rapid.Uint64Range(0, 40),
-			rapid.Map(rapid.Uint64Range(0, 40), func(k uint64) uint64 { return k << 58 }), // one home
-			rapid.Map(rapid.Uint64Range(0, 40), func(k uint64) uint64 { return -k }),
+			rapid.Map(rapid.Uint64Range(0, 40), func(k uint64) uint64 { return k * unspread }),  // at home in the first slot
+			rapid.Map(rapid.Uint64Range(1, 40), func(k uint64) uint64 { return -k * unspread }), // and in the last
 		)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
@@ -56,6 +61,45 @@ func TestTableIsAMap(t *testing.T) {
 			},
 		})
 	})
+}
+
+func TestTableGrowsAndKeepsAll(t *testing.T) {
+	var table table
+	const keys = 100_000
+	for k := range uint64(keys) {
+		table.put(k*k, state{at: int64(k)})
+		require.GreaterOrEqual(t, 4*len(table.slots), 5*table.n)
+	}
+	require.Less(t, len(table.slots), 2*keys)
+	for k := range uint64(keys) {
+		require.Equal(t, int64(k), table.get(k*k).at)
+	}
+}
+
+// What a window remembers beside the table goes when its gate does.
+func TestHistoriesGoWithTheirGates(t *testing.T) {
+	for _, kind := range []WindowKind{Sliding, Aligned, FirstHit} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(Options{})
+			gates, err := l.NewGates("window", Window{Limit: 2, Period: time.Minute, Kind: kind})
+			require.NoError(t, err)
+			fill := func() {
+				for k := range uint64(1000) {
+					require.NoError(t, l.Try(1, gates.Key(k)))
+					require.NoError(t, l.Try(1, gates.Key(k)))
+				}
+				require.Len(t, gates.set.kept.all, 1000)
+			}
+			fill()
+			require.NoError(t, l.Acquire(t.Context(), 2, gates.Key(7)), "which had a queue meanwhile")
+			time.Sleep(time.Minute)
+			require.Zero(t, gates.Stats().Live)
+			require.Empty(t, gates.set.kept.all)
+			fill()
+			require.NoError(t, l.Update(map[Gate]Change{gates.Set(): Change{}.Inherit(Reset)}))
+			require.Empty(t, gates.set.kept.all)
+		})
+	}
 }
 
 func TestTableShrinksWhenItIsEmpty(t *testing.T) {

@@ -2,13 +2,13 @@ package ratelimit
 
 import "math"
 
-func (w Window) algorithm(l *Limiter) algorithm {
+func (w Window) algorithm(s *set) algorithm {
 	if w.Kind == Sliding {
-		return sliding{limit: int64(w.Limit), period: int64(w.Period)}
+		return sliding{limit: int64(w.Limit), period: int64(w.Period), kept: &s.kept}
 	}
-	f := fixed{limit: int64(w.Limit), period: int64(w.Period), aligned: w.Kind == Aligned}
+	f := fixed{limit: int64(w.Limit), period: int64(w.Period), aligned: w.Kind == Aligned, kept: &s.kept}
 	if f.aligned {
-		f.offset = l.start.UnixNano() % f.period
+		f.offset = s.limiter.start.UnixNano() % f.period
 	}
 	return f
 }
@@ -28,15 +28,18 @@ func rounds(cost, limit int64) (later, rest int64) {
 }
 
 // sliding is an exact window: it remembers when each of the last calls passed.
-type sliding struct{ limit, period int64 }
+type sliding struct {
+	limit, period int64
+	kept          *histories
+}
 
 func (w sliding) capacity() int64 { return w.limit }
 
 func (w sliding) due(s *state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
 	due := int64(longAgo)
-	if k := int64(s.calls()) + cost - w.limit; k > 0 {
-		due = s.call(int32(k)-1) + w.period
+	if k := int64(w.calls(s)) + cost - w.limit; k > 0 {
+		due = w.call(s, int32(k)-1) + w.period
 	}
 	if later > 0 {
 		due = max(due, now) + later*w.period
@@ -45,10 +48,10 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 }
 
 // calls is how many calls a sliding window remembers.
-func (s *state) calls() int32 {
-	switch {
-	case s.hits != nil:
-		return s.hits.n
+func (w sliding) calls(s *state) int32 {
+	switch h := w.kept.of(s); {
+	case h != nil:
+		return h.n
 	case s.at != 0:
 		return 1
 	default:
@@ -57,43 +60,43 @@ func (s *state) calls() int32 {
 }
 
 // call is the time of the i-th oldest of them.
-func (s *state) call(i int32) int64 {
-	if s.hits == nil {
-		return s.at
+func (w sliding) call(s *state, i int32) int64 {
+	if h := w.kept.of(s); h != nil {
+		return h.at(i)
 	}
-	return s.hits.at(i)
+	return s.at
 }
 
 // take notes the time of the call itself, not that when it was due: a window is
 // exact, and loses no rate by it.
 func (w sliding) take(s *state, cost, _, now int64) {
-	if h := s.hits; h != nil {
+	if h := w.kept.of(s); h != nil {
 		for h.n > 0 && h.at(0)+w.period <= now {
 			h.first = (h.first + 1) % h.size()
 			h.n--
 		}
 	} else if s.at != 0 && s.at+w.period > now {
-		s.push(s.at, w.limit)
+		w.kept.push(s, s.at, w.limit)
+	} else if cost == 1 {
+		s.at = now
+		return
 	}
-	if s.hits != nil || cost > 1 {
-		for range cost {
-			s.push(now, w.limit)
-		}
+	for range cost {
+		w.kept.push(s, now, w.limit)
 	}
-	s.at = now
 }
 
 // giveBack forgets calls of that time, and no others: each makes room at a time of its
 // own.
 func (w sliding) giveBack(s *state, cost, taken, _ int64) {
-	n := s.calls()
+	n := w.calls(s)
 	if n == 0 {
 		return
 	}
 	if taken == justTaken {
-		taken = s.call(n - 1)
+		taken = w.call(s, n-1)
 	}
-	h := s.hits
+	h := w.kept.of(s)
 	if h == nil {
 		if taken == s.at {
 			s.at = 0
@@ -117,8 +120,8 @@ func (w sliding) tokens(s *state, now int64) float64 {
 }
 
 func (w sliding) used(s *state, now int64) (used Used) {
-	for i := range s.calls() {
-		if s.call(i)+w.period > now {
+	for i := range w.calls(s) {
+		if w.call(s, i)+w.period > now {
 			used.Count++
 		}
 	}
@@ -127,11 +130,17 @@ func (w sliding) used(s *state, now int64) (used Used) {
 
 func (w sliding) adopt(*state, Used, int64) {}
 
-func (w sliding) asNew(s *state, now int64) bool { return s.calls() == 0 || s.at+w.period <= now }
+func (w sliding) forget(s *state, now int64) bool {
+	if n := w.calls(s); n > 0 && w.call(s, n-1)+w.period > now {
+		return false
+	}
+	w.kept.drop(s)
+	return true
+}
 
 func (w sliding) inherit(_ algorithm, s *state, how Inheritance, _ int64) {
 	if how == Reset {
-		*s = state{}
+		w.kept.drop(s)
 	}
 }
 
@@ -140,20 +149,21 @@ type fixed struct {
 	limit, period int64
 	aligned       bool
 	offset        int64 // aligned: the limiter's start, since the last multiple of period
+	kept          *histories
 }
 
 func (w fixed) capacity() int64 { return w.limit }
 
 func (w fixed) due(s *state, cost, now int64) int64 {
-	if s.hits == nil {
+	h := w.kept.of(s)
+	if h == nil {
 		later, _ := rounds(cost, w.limit)
 		if later == 0 {
 			return longAgo
 		}
 		return w.begin(now) + later*w.period
 	}
-	begin := s.at
-	passed := int64(s.hits.n)
+	begin, passed := h.times[0], int64(h.n)
 	if now >= begin+w.period {
 		// Nothing of that window counts any more, but there was no room in it either.
 		if passed+cost <= w.limit {
@@ -181,19 +191,21 @@ func (w fixed) begin(now int64) int64 {
 }
 
 func (w fixed) take(s *state, cost, _, now int64) {
-	if s.hits == nil {
-		s.hits = &history{}
-	} else if now < s.at+w.period {
-		s.hits.n += int32(cost)
+	h := w.kept.of(s)
+	if h == nil {
+		h = newHistory(1)
+		w.kept.set(s, h)
+	} else if now < h.times[0]+w.period {
+		h.n += int32(cost)
 		return
 	}
-	s.at, s.hits.n = w.begin(now), int32(cost)
+	h.times[0], h.n = w.begin(now), int32(cost)
 }
 
 // giveBack knows a call of an earlier window by its time.
 func (w fixed) giveBack(s *state, cost, taken, _ int64) {
-	if s.hits != nil && taken >= s.at {
-		s.hits.n = max(0, s.hits.n-int32(cost))
+	if h := w.kept.of(s); h != nil && taken >= h.times[0] {
+		h.n = max(0, h.n-int32(cost))
 	}
 }
 
@@ -202,22 +214,29 @@ func (w fixed) tokens(s *state, now int64) float64 {
 }
 
 func (w fixed) used(s *state, now int64) Used {
-	if s.hits == nil || now >= s.at+w.period {
-		return Used{}
+	if h := w.kept.of(s); h != nil && now < h.times[0]+w.period {
+		return Used{Count: int(h.n)}
 	}
-	return Used{Count: int(s.hits.n)}
+	return Used{}
 }
 
 func (w fixed) adopt(*state, Used, int64) {}
 
-func (w fixed) asNew(s *state, now int64) bool { return s.hits == nil || s.at+w.period <= now }
+func (w fixed) forget(s *state, now int64) bool {
+	if h := w.kept.of(s); h != nil && now < h.times[0]+w.period {
+		return false
+	}
+	w.kept.drop(s)
+	return true
+}
 
 func (w fixed) inherit(before algorithm, s *state, how Inheritance, now int64) {
-	if how == Reset || s.hits != nil && now >= s.at+before.(fixed).period {
-		*s = state{} // nothing has passed that still counts
-		return
-	}
-	if s.hits != nil && w.aligned {
-		s.at = w.begin(now) // what has passed counts for the window that now belongs to
+	h := w.kept.of(s)
+	switch {
+	case h == nil:
+	case how == Reset || now >= h.times[0]+before.(fixed).period:
+		w.kept.drop(s) // nothing has passed that still counts
+	case w.aligned:
+		h.times[0] = w.begin(now) // what has passed counts for the window that now belongs to
 	}
 }
