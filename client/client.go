@@ -161,7 +161,7 @@ func (c *Client) RandInt64() (int64, error) { return c.telegram.RandInt64() }
 // Limiter returns the client's limiter, to share it or to give it to metrics.
 func (c *Client) Limiter() *invoke.Limiter { return c.choke.Limiter() }
 
-// Congestion is that of the fullest category, from 0 (all idle) to 1 (a call waits at
+// Congestion is that of the busiest category, from 0 (all idle) to 1 (a call waits at
 // one); see [invoke.Limiter.Congestion]. A long job polls it to back off. It neither
 // blocks nor allocates.
 func (c *Client) Congestion() float64 { return c.Limiter().Congestion() }

@@ -199,7 +199,7 @@ func changedLimits(limits [classify.Global + 1]ratelimit.Limit, changes map[clas
 	return next, errors.Join(errs...)
 }
 
-// Congestion is that of the fullest category, the global gate included: 0 when all are
+// Congestion is that of the busiest category, the global gate included: 0 when all are
 // idle, 1 when a call waits at one of them. A paused gate counts only while a call waits
 // there; gates of chats and of the program do not count. A long job polls it to back
 // off. It neither blocks nor allocates.

@@ -32,7 +32,7 @@ var ErrClosed = errors.New("closed")
 // ErrQueueFull, and the details with errors.As. A deferred call also matches
 // context.DeadlineExceeded: it is the deadline that stood against it.
 type RefusedError struct {
-	Reason error         // one of the above
+	Reason error         // ErrRejected, ErrDeferred, ErrImpossible or ErrQueueFull
 	Gate   string        // name of the gate that had no room
 	Limit  Rule          // its rule at the time
 	Cost   int           // what the call would have cost

@@ -31,7 +31,7 @@ type GateStats struct {
 	OldestWait time.Duration // how long the first of them has waited
 }
 
-// Congestion is how full the gate is, from 0 (idle) to 1 (saturated). A gate with a
+// Congestion is how busy the gate is, from 0 (idle) to 1 (saturated). A gate with a
 // waiter is saturated. A paused one without is idle: nothing is wanted of it.
 func (s GateStats) Congestion() float64 {
 	switch {
