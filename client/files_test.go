@@ -222,7 +222,8 @@ func thresholdHolds(ctx context.Context, t *testing.T, w *world, c *client.Clien
 	}
 	// 8 s would be sat out by default, and 12 s would not.
 	require.NoError(t, w.Flood(localdc.Scope{Method: way.method, DC: way.dc}, 8*time.Second))
-	require.Equal(t, flood.OverThreshold, asWait(t, ended(t, run(flood.Never))).Reason)
+	// Of parts side by side, one meets the flood, and the error may be that of one that knew.
+	require.Contains(t, []flood.Reason{flood.OverThreshold, flood.KnownFlood}, asWait(t, ended(t, run(flood.Never))).Reason)
 	require.Equal(t, flood.KnownFlood, asWait(t, ended(t, run(flood.UpTo(7*time.Second)))).Reason)
 	w.now.Travel(8 * time.Second)
 
