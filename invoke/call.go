@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,6 +28,7 @@ type call struct {
 	sentAt time.Time     // when the last of them was
 	sentAs sentAs        // and what the rates that were learned knew then
 	queued bool          // at the gate of its chat, before the last of them
+	gate   string        // where it waited last
 	floods int           // those of them that were flooded and count as retries
 	slept  time.Duration // flood waits that count
 	server *tgerr.Error  // what the server said to the last of them
@@ -40,7 +42,7 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 	for {
 		pass, err := c.admit(ctx)
 		if err != nil {
-			return c.giveUp(err)
+			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
 		if !notice.Waitable() {
@@ -127,6 +129,7 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 	if known.Wait > patience || patience == 0 {
 		return pass, err
 	}
+	c.gate = FloodGate
 	c.observe(Event{Kind: Queued, Wait: known.Wait, Gate: FloodGate})
 	waiting, release := c.m.join(ctx)
 	defer release()
@@ -179,6 +182,7 @@ func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate
 	// If it was to go first after a flood, it must not keep the others from it while it
 	// waits for tokens that they may have.
 	c.m.limiter.book.Left(pass)
+	c.gate = refused.Gate
 	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate})
 	c.queued = c.queued || isChatGate(refused.Gate)
 	waiting, release := c.m.join(ctx)
@@ -357,6 +361,22 @@ func (c *call) closed(ctx context.Context, err error) error {
 		return ErrClosed
 	}
 	return err
+}
+
+// unsent tells of a context that was done before the call was sent: on the wire, such an
+// error leaves open whether it arrived.
+func (c *call) unsent(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err != ctx.Err() {
+		return err
+	}
+	again := ""
+	if c.sent > 0 {
+		again = " again"
+	}
+	if c.gate == "" {
+		return fmt.Errorf("%s not sent%s: %w", c.Method, again, err)
+	}
+	return fmt.Errorf("%s not sent%s, waiting at gate %s: %w", c.Method, again, c.gate, err)
 }
 
 // giveUp ends a call that was not sent, or not sent again.

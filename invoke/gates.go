@@ -66,7 +66,8 @@ type KeyedGate struct {
 	// Name tells the gate apart in errors, events and [Limiter.UpdateGates]. No other
 	// gate may have it; [ResolvePhoneGate] replaces the limiter's own. At most 256 bytes.
 	Name string
-	// Rule is a ratelimit.Limit or a ratelimit.Window.
+	// Rule is a ratelimit.Limit or a ratelimit.Window that is not paused. To pause it, use
+	// [Limiter.UpdateGates].
 	Rule ratelimit.Rule
 	// Key returns the key of a call, "" if the gate does not concern it. It gets the
 	// innermost request, which it must not change, runs before anything is taken, on
@@ -158,6 +159,8 @@ func (l *Limiter) addKeyed(opts LimiterOptions) error {
 			errs = append(errs, fmt.Errorf("gates[%d]: %s has no Key: want a function that returns the key of a call", i, g.Name))
 		case g.Rule == nil:
 			errs = append(errs, fmt.Errorf("gates[%d]: %s has no Rule: want a ratelimit.Limit or a ratelimit.Window", i, g.Name))
+		case g.Rule.Validate() == nil && g.Rule.Paused(): // such as a rate without a burst
+			errs = append(errs, fmt.Errorf("gates[%d]: %s has the Rule %s, which lets nothing through: want a rate above 0 and a burst or a limit of 1 or more", i, g.Name, g.Rule))
 		case g.MaxWaiters < 0:
 			errs = append(errs, fmt.Errorf("gates[%d]: %s.MaxWaiters is %d: want 0 for no bound, or more", i, g.Name, g.MaxWaiters))
 		default:

@@ -251,12 +251,14 @@ func TestBadGatesAreNamedAllAtOnce(t *testing.T) {
 			{Name: "private", Rule: ratelimit.Limit{}, Key: key},
 			{Name: "nokey", Rule: ratelimit.Limit{}},
 			{Name: "norule", Key: key},
+			{Name: "noburst", Rule: ratelimit.Limit{Rate: 1}, Key: key},
 			{Name: "bad", Rule: ratelimit.Window{Limit: 1}, Key: key},
 		},
 	})
 	for _, want := range []string{
-		"MaxWaiters is -1", "mode is 9", "private.rate is -1", "group.period is 0", "there are 6: want at most 5",
-		`gates[0]: name is ""`, `gates[1]: name is "message"`, `gates[2]: name is "private"`, "nokey has no Key", "norule has no Rule", "bad.period is 0",
+		"MaxWaiters is -1", "mode is 9", "private.rate is -1", "group.period is 0", "there are 7: want at most 5",
+		`gates[0]: name is ""`, `gates[1]: name is "message"`, `gates[2]: name is "private"`, "nokey has no Key", "norule has no Rule", "noburst has the Rule 1/s burst 0, which lets nothing through",
+		"bad.period is 0",
 	} {
 		require.ErrorContains(t, err, want)
 	}

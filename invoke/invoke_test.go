@@ -346,7 +346,9 @@ func TestCancelledCallIsNeverSent(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		for range 50 {
-			require.ErrorIs(t, <-done, context.Canceled)
+			err := <-done
+			require.ErrorIs(t, err, context.Canceled)
+			require.EqualError(t, err, "messages.sendMessage not sent, waiting at gate message: context canceled")
 		}
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, s.count())

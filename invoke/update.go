@@ -2,6 +2,9 @@ package invoke
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/ratelimit"
@@ -71,7 +74,7 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 	for name, change := range changes {
 		gates, ok := l.byName[name]
 		if !ok {
-			return nil, fmt.Errorf("there is none named %q", name)
+			return nil, fmt.Errorf("there is none named %q: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(l.byName)), ", "))
 		}
 		byGate[gates.Set()] = change
 	}

@@ -44,6 +44,8 @@ func (e *RefusedError) Error() string {
 	switch {
 	case e.Reason == ErrImpossible:
 		return fmt.Sprintf("gate %s (%s): %v: a cost of %d never fits, raise the burst or split the work", e.Gate, e.Limit, e.Reason, e.Cost)
+	case e.Reason == ErrDeferred:
+		return fmt.Sprintf("gate %s (%s): not sent, %v: room in %s, after the deadline of its context", e.Gate, e.Limit, e.Reason, e.Wait)
 	case e.Wait > 0:
 		return fmt.Sprintf("gate %s (%s): %v: room in %s", e.Gate, e.Limit, e.Reason, e.Wait)
 	default:

@@ -76,7 +76,7 @@ func ExampleLimiter_Update() {
 	fmt.Println(err)
 	// Output:
 	// 2/s burst 10 <nil>
-	// media.rate is -1: want a number from 0 (paused) to 1e+09, in tokens a second
+	// media.rate is -1: want a number from 0 (paused) to 1000000000, in tokens a second
 }
 
 // Every chat has a gate of its own, and all chats share another.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -45,13 +46,19 @@ type Limit struct {
 func (l Limit) Paused() bool { return l.Rate == 0 || l.Burst == 0 }
 
 // String implements [Rule].
-func (l Limit) String() string { return fmt.Sprintf("%g/s burst %d", l.Rate, l.Burst) }
+func (l Limit) String() string {
+	rate := l.Rate
+	if rate >= 0.01 { // one that was learned has 16 digits
+		rate = math.Round(rate*1000) / 1000
+	}
+	return fmt.Sprintf("%s/s burst %d", strconv.FormatFloat(rate, 'f', -1, 64), l.Burst)
+}
 
 // Validate implements [Rule].
 func (l Limit) Validate() error {
 	switch {
 	case math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate < 0 || l.Rate > MaxRate:
-		return &LimitError{Field: "rate", Value: l.Rate, Want: fmt.Sprintf("a number from 0 (paused) to %g, in tokens a second", MaxRate)}
+		return &LimitError{Field: "rate", Value: l.Rate, Want: fmt.Sprintf("a number from 0 (paused) to %.0f, in tokens a second", MaxRate)}
 	case l.Burst < 0 || l.Burst > math.MaxInt32:
 		return &LimitError{Field: "burst", Value: float64(l.Burst), Want: fmt.Sprintf("a whole number from 0 (paused) to %d", math.MaxInt32)}
 	case !l.Paused() && float64(l.Burst)/l.Rate > maxSpan.Seconds():
@@ -93,12 +100,16 @@ func (k WindowKind) String() string {
 // call.
 const maxWindow = 1 << 20
 
+// MinPeriod is the shortest period of a window. One below it is most likely a number that was
+// meant as seconds.
+const MinPeriod = time.Millisecond
+
 // Window lets Limit through in each Period. A burst through a token bucket can
 // break a rule like "20 in a minute"; a window keeps it. Limit 0 pauses.
 type Window struct {
 	// Limit is the most that passes in a period, from 0 to 1,048,576.
 	Limit int
-	// Period is more than 0 and at most 100 years.
+	// Period is from [MinPeriod] to 100 years.
 	Period time.Duration
 	// Kind is Sliding unless set.
 	Kind WindowKind
@@ -115,8 +126,8 @@ func (w Window) Validate() error {
 	switch {
 	case w.Limit < 0 || w.Limit > maxWindow:
 		return &LimitError{Field: "limit", Value: float64(w.Limit), Want: fmt.Sprintf("a whole number from 0 (paused) to %d", maxWindow)}
-	case w.Period <= 0 || w.Period > maxSpan:
-		return &LimitError{Field: "period", Value: w.Period.Seconds(), Want: "seconds, more than 0 and at most 100 years"}
+	case w.Period < MinPeriod || w.Period > maxSpan:
+		return &LimitError{Field: "period", Value: w.Period.Seconds(), Want: "a time.Duration such as time.Minute, from a millisecond (0.001) to 100 years"}
 	case w.Kind > FirstHit:
 		return &LimitError{Field: "kind", Value: float64(w.Kind), Want: "Sliding, Aligned or FirstHit"}
 	}

@@ -308,10 +308,10 @@ func TestBadLimitsAreNamed(t *testing.T) {
 		limit ratelimit.Limit
 		want  string
 	}{
-		{ratelimit.Limit{Rate: -1, Burst: 1}, "g.rate is -1: want a number from 0 (paused) to 1e+09, in tokens a second"},
-		{ratelimit.Limit{Rate: math.NaN(), Burst: 1}, "g.rate is NaN: want a number from 0 (paused) to 1e+09, in tokens a second"},
-		{ratelimit.Limit{Rate: math.Inf(1), Burst: 1}, "g.rate is +Inf: want a number from 0 (paused) to 1e+09, in tokens a second"},
-		{ratelimit.Limit{Rate: 2e9, Burst: 1}, "g.rate is 2e+09: want a number from 0 (paused) to 1e+09, in tokens a second"},
+		{ratelimit.Limit{Rate: -1, Burst: 1}, "g.rate is -1: want a number from 0 (paused) to 1000000000, in tokens a second"},
+		{ratelimit.Limit{Rate: math.NaN(), Burst: 1}, "g.rate is NaN: want a number from 0 (paused) to 1000000000, in tokens a second"},
+		{ratelimit.Limit{Rate: math.Inf(1), Burst: 1}, "g.rate is +Inf: want a number from 0 (paused) to 1000000000, in tokens a second"},
+		{ratelimit.Limit{Rate: 2e9, Burst: 1}, "g.rate is 2e+09: want a number from 0 (paused) to 1000000000, in tokens a second"},
 		{ratelimit.Limit{Rate: 1, Burst: -1}, "g.burst is -1: want a whole number from 0 (paused) to 2147483647"},
 		{ratelimit.Limit{Rate: 1, Burst: math.MaxInt}, "g.burst is 9.223372036854776e+18: want a whole number from 0 (paused) to 2147483647"},
 		{ratelimit.Limit{Rate: 1e-12, Burst: 1}, "g.rate is 1e-12: want one that fills a burst of 1 within 100 years"},
@@ -625,6 +625,12 @@ func TestRefusalsSayWhatStandsInTheWay(t *testing.T) {
 		require.EqualError(t, l.Try(2, g), "gate media (2/s burst 1): impossible: a cost of 2 never fits, raise the burst or split the work")
 		drain(t, l, g)
 		require.EqualError(t, l.Try(1, g), "gate media (2/s burst 1): rejected: room in 500ms")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.EqualError(t, l.Acquire(ctx, 1, g),
+			"gate media (2/s burst 1): not sent, deferred: room in 500ms, after the deadline of its context")
+		update(t, l, g, ratelimit.Rate(0.47529999999999994))
+		require.ErrorContains(t, l.Try(1, g), "gate media (0.475/s burst 1)")
 		update(t, l, g, ratelimit.Rate(0))
 		require.EqualError(t, l.Try(1, g), "gate media (0/s burst 1): rejected: paused")
 		require.False(t, errors.Is(l.Try(1, g), context.DeadlineExceeded))

@@ -185,7 +185,8 @@ func TestBadWindowsAreNamed(t *testing.T) {
 		{ratelimit.Window{Limit: 1}, "period"},
 		{ratelimit.Window{Limit: 1, Period: -1}, "period"},
 		{ratelimit.Window{Limit: 1, Period: 101 * 365 * 24 * time.Hour}, "period"},
-		{ratelimit.Window{Limit: 1, Period: 1, Kind: 9}, "kind"},
+		{ratelimit.Window{Limit: 1, Period: 60}, "period"}, // meant as seconds
+		{ratelimit.Window{Limit: 1, Period: time.Minute, Kind: 9}, "kind"},
 	} {
 		_, err := l.NewGate("g", tt.window)
 		var bad *ratelimit.LimitError
