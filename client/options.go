@@ -32,7 +32,8 @@ type Options struct {
 	// Gates are the program's own limits: for each user, command, or anything else
 	// that a call has.
 	Gates []invoke.KeyedGate
-	// MaxWaiters bounds the queue of each category and chat, 0 for no bound.
+	// MaxWaiters bounds the queue of each category and chat, in each lane (one is for
+	// invoke.WithBackground); 0 for no bound.
 	MaxWaiters int
 	// Limiter to share with other clients of the same account, in place of the four
 	// fields above.

@@ -214,23 +214,24 @@ func (p *parser) warn(path string, mode fs.FileMode) {
 
 // account faults an account that is given in part.
 func (p *parser) account() {
-	var given, missing []string
+	var given []string
+	var missing []variable
 	for _, v := range variables() {
 		switch {
 		case v.key == "session_file", v.key == "store":
 		case p.named[v.key]:
 			given = append(given, v.key)
 		default:
-			missing = append(missing, v.key)
+			missing = append(missing, v)
 		}
 	}
 	if given == nil {
 		return
 	}
-	for _, key := range missing {
+	for _, v := range missing {
 		p.faults = append(p.faults, Fault{
-			Field:   key,
-			Problem: "is missing, with " + strings.Join(given, " and ") + " given",
+			Field:   v.key,
+			Problem: "is missing, and so is " + v.name + " in the environment, with " + strings.Join(given, " and ") + " given",
 			Remedy:  "give all three of app_id, app_hash and bot_token, or none",
 		})
 	}

@@ -208,8 +208,8 @@ func TestEnvironmentWins(t *testing.T) {
 
 func TestAccountInPart(t *testing.T) {
 	_, err := config.Load("", env(map[string]string{"APP_ID": "1"}))
-	require.EqualError(t, err, `config: app_hash is missing, with app_id given; give all three of app_id, app_hash and bot_token, or none
-config: bot_token is missing, with app_id given; give all three of app_id, app_hash and bot_token, or none`)
+	require.EqualError(t, err, `config: app_hash is missing, and so is APP_HASH in the environment, with app_id given; give all three of app_id, app_hash and bot_token, or none
+config: bot_token is missing, and so is BOT_TOKEN in the environment, with app_id given; give all three of app_id, app_hash and bot_token, or none`)
 
 	// The environment may have the rest.
 	path := write(t, "app_id: 1\napp_hash: "+hash)
@@ -217,7 +217,7 @@ config: bot_token is missing, with app_id given; give all three of app_id, app_h
 	require.NoError(t, err)
 	require.True(t, c.HasAccount())
 	_, err = config.Load(path, nil)
-	require.EqualError(t, err, path+": bot_token is missing, with app_id and app_hash given; give all three of app_id, app_hash and bot_token, or none")
+	require.EqualError(t, err, path+": bot_token is missing, and so is BOT_TOKEN in the environment, with app_id and app_hash given; give all three of app_id, app_hash and bot_token, or none")
 	_, err = config.Parse([]byte("app_id: 1"))
 	require.NoError(t, err)
 

@@ -45,7 +45,7 @@ max_waiters: -1
 		"APP_ID": "12x", "APP_HASH": "abc", "BOT_TOKEN": ":", "SESSION_FILE": "a\x00b",
 	}))
 	keys := "the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level"
-	above := "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
+	above := "Telegram publishes no limit above 1000 a second: this is probably a slip"
 	want := []string{
 		`1:9: app_id: -1 is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
 		`2:11: app_hash is not 32 hexadecimal digits (it has 3 characters); copy it from my.telegram.org, without spaces`,
@@ -63,7 +63,7 @@ max_waiters: -1
 		`12:17: rate_limits.admin.rate: 1e7 is not a number from 0 to 1000000; ` + above,
 		`12:29: rate_limits.admin.burst: "many" is not a whole number from 0 to 1000000; write how many calls may go at once`,
 		`12:35: rate_limits.admin.bursts is not a known key; did you mean burst?`,
-		`13:9: rate_limits.bulk is not a mapping; write lines of the form key: value, with rate, burst`,
+		`13:9: rate_limits.bulk is not a mapping; write for example {rate: 20, burst: 30}`,
 		`14:19: rate_limits.account.rate: "10" is text, not a number; write it without quotes`,
 		`14:32: rate_limits.account.burst: "15" is text, not a number; write it without quotes`,
 		`15:3: rate_limits.globl is not a known key; did you mean global?`,
@@ -135,29 +135,33 @@ func TestFaultOfOneValue(t *testing.T) {
 		"http: a b:9":                   `1:7: http: "a b:9" has no host's name or IP address before the port; write for example 127.0.0.1:9`,
 		"rate_limits: 5":                `1:14: rate_limits is not a mapping; write lines of the form key: value, with message, media, query, admin, bulk, account, global`,
 		"rate_limits: {bulk: {rate: 1e400}}": `1:28: rate_limits.bulk.rate: "1e400" is not a number from 0 to 1000000; ` +
-			`Telegram publishes no limit above 1000 a second, so that this is a slip of the hand`,
-		"chats: never":                        `1:8: chats is not a mapping; write lines of the form key: value, with mode, private, group`,
-		"chats: {mode: [bots]}":               `1:15: chats.mode is a list or a mapping; write one value, in quotes if it starts with [ or {`,
-		"chats: {mode: true}":                 `1:15: chats.mode: true is not a mode; write bots, always or never`,
-		"chats: {mode: \"\"}":                 `1:15: chats.mode is not a mode; write bots, always or never`,
-		"chats: {mode: alwys}":                `1:15: chats.mode: "alwys" is not a mode; did you mean always?`,
-		"chats: {private: 1}":                 `1:18: chats.private is not a mapping; write lines of the form key: value, with rate, burst`,
-		"chats: {group: 20}":                  `1:16: chats.group is not a mapping; write lines of the form key: value, with limit, period`,
-		"chats: {group: {limit: \"20\"}}":     `1:24: chats.group.limit: "20" is text, not a number; write it without quotes`,
-		"chats: {group: {limit: -1}}":         `1:24: chats.group.limit: -1 is not a whole number from 0 to 1000000; write how many messages may go in a period, 0 to pause`,
-		"chats: {group: {period: 0}}":         `1:25: chats.group.period: 0 is not above zero; write a duration such as 30s or 1m`,
-		"chats: {group: {period: 0s}}":        `1:25: chats.group.period: "0s" is not above zero; write a duration such as 30s or 1m`,
-		"chats: {group: {period: -1m}}":       `1:25: chats.group.period: "-1m" is not above zero; write a duration such as 30s or 1m`,
-		"chats: {group: {period: minute}}":    `1:25: chats.group.period: "minute" is not a duration; write a duration such as 30s or 1m`,
-		"chats: {group: {period: 99999999h}}": `1:25: chats.group.period: "99999999h" is not a duration; write a duration such as 30s or 1m`,
-		"chats: {group: {period: .nan}}":      `1:25: chats.group.period: .nan is not a duration; write a duration such as 30s or 1m`,
-		"chats: {group: {period: \"\"}}":      `1:25: chats.group.period is not a duration; write a duration such as 30s or 1m`,
-		"max_waiters: \"5\"":                  `1:14: max_waiters: "5" is text, not a number; write it without quotes`,
-		"max_waiters: 2147483648":             `1:14: max_waiters: 2147483648 is not a whole number from 0 to 2147483647; 0 sets no bound`,
-		"max_waiters: {message: 5}":           `1:14: max_waiters is a list or a mapping; write one value, in quotes if it starts with [ or {`,
-		"dc: !!int 1":                         `1:5: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
-		"!!str dc: 1":                         `1:1: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
-		"\"a\\nb c\": 1":                      `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level`,
+			`Telegram publishes no limit above 1000 a second: this is probably a slip`,
+		"rate_limits: {message: 20}":            `1:24: rate_limits.message is not a mapping; write for example {rate: 20, burst: 30}`,
+		"rate_limits: {bulk: {rate: 10,5}}":     `1:31: rate_limits.bulk.5 is not a known key; write a decimal point, not a comma`,
+		"rate_limits: {bulk: {5: , rate: 1}}":   `1:22: rate_limits.bulk.5 is not a known key; the keys are rate, burst`,
+		"rate_limits:\n  bulk:\n    rate: 10,5": `3:11: rate_limits.bulk.rate: "10,5" is not a number from 0 to 1000000; write a decimal point, not a comma`,
+		"chats: never":                          `1:8: chats is not a mapping; write lines of the form key: value, with mode, private, group`,
+		"chats: {mode: [bots]}":                 `1:15: chats.mode is a list or a mapping; write one value, in quotes if it starts with [ or {`,
+		"chats: {mode: true}":                   `1:15: chats.mode: true is not a mode; write bots, always or never`,
+		"chats: {mode: \"\"}":                   `1:15: chats.mode is not a mode; write bots, always or never`,
+		"chats: {mode: alwys}":                  `1:15: chats.mode: "alwys" is not a mode; did you mean always?`,
+		"chats: {private: 1}":                   `1:18: chats.private is not a mapping; write for example {rate: 20, burst: 30}`,
+		"chats: {group: 20}":                    `1:16: chats.group is not a mapping; write for example {limit: 20, period: 1m}`,
+		"chats: {group: {limit: \"20\"}}":       `1:24: chats.group.limit: "20" is text, not a number; write it without quotes`,
+		"chats: {group: {limit: -1}}":           `1:24: chats.group.limit: -1 is not a whole number from 0 to 1000000; write how many messages may go in a period, 0 to pause`,
+		"chats: {group: {period: 0}}":           `1:25: chats.group.period: 0 is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: 0s}}":          `1:25: chats.group.period: "0s" is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: -1m}}":         `1:25: chats.group.period: "-1m" is not above zero; write a duration such as 30s or 1m`,
+		"chats: {group: {period: minute}}":      `1:25: chats.group.period: "minute" is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: 99999999h}}":   `1:25: chats.group.period: "99999999h" is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: .nan}}":        `1:25: chats.group.period: .nan is not a duration; write a duration such as 30s or 1m`,
+		"chats: {group: {period: \"\"}}":        `1:25: chats.group.period is not a duration; write a duration such as 30s or 1m`,
+		"max_waiters: \"5\"":                    `1:14: max_waiters: "5" is text, not a number; write it without quotes`,
+		"max_waiters: 2147483648":               `1:14: max_waiters: 2147483648 is not a whole number from 0 to 2147483647; 0 sets no bound`,
+		"max_waiters: {message: 5}":             `1:14: max_waiters is a list or a mapping; write one value, in quotes if it starts with [ or {`,
+		"dc: !!int 1":                           `1:5: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
+		"!!str dc: 1":                           `1:1: dc has a tag (a word that starts with !); remove the tag, or put the value in quotes`,
+		"\"a\\nb c\": 1":                        `1:1: "a\nb c" is not a known key; the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level`,
 	} {
 		require.Equal(t, []string{"config:" + want}, faults(t, text), "%q", text)
 	}
@@ -165,19 +169,25 @@ func TestFaultOfOneValue(t *testing.T) {
 
 func TestFaultOfTheWholeFile(t *testing.T) {
 	for text, want := range map[string]string{
-		"- a":              "config:1:1: the file is not a mapping; write lines of the form key: value, with app_id",
-		"abc":              "config:1:1: the file is not a mapping; ",
-		"!!map {dc: 1}":    "config:1:1: the file has a tag",
-		"dc: 1\n---\n":     "config:2:1: the file has a second document; remove what stands from this --- on",
-		"dc: 1\n]":         "config: the file is not YAML: ",
-		"dc: 1\n\tdc: 2":   "config: the file is not YAML: line 2: found a tab character that violates indentation",
-		"dc: \xff":         "config: the file is not YAML: ",
-		"bot_token: *1234": "config: the file is not YAML: a value starts with * and is no alias; put the value in quotes",
+		"- a":                    "config:1:1: the file is not a mapping; write lines of the form key: value, with app_id",
+		"abc":                    "config:1:1: the file is not a mapping; ",
+		"!!map {dc: 1}":          "config:1:1: the file has a tag",
+		"dc: 1\n---\n":           "config:2:1: the file has a second document; remove what stands from this --- on",
+		"dc: 1\n]":               "config: the file is not YAML: ",
+		"dc: 1\n\tdc: 2":         "config: the file is not YAML: line 2: found a tab character that violates indentation; indent with spaces, not tabs",
+		"chats:\n \tmode: never": "config: the file is not YAML: line 2: found character that cannot start any token; indent with spaces, not tabs",
+		"dc: \xff":               "config: the file is not YAML: ",
+		"bot_token: *1234":       "config: the file is not YAML: a value starts with * and is no alias; put the value in quotes",
 	} {
 		lines := faults(t, text)
 		require.True(t, strings.HasPrefix(lines[len(lines)-1], want), "%q gives %q", text, lines)
 	}
 	require.Len(t, faults(t, "dc: 9\n---\ndc: 8"), 2, "the first document is checked all the same")
+}
+
+// What no token starts with need not be a tab.
+func TestATabIsBlamedOnlyWhereThereIsOne(t *testing.T) {
+	require.Equal(t, []string{"config: the file is not YAML: found character that cannot start any token"}, faults(t, "http: @here"))
 }
 
 func TestSomeOtherFile(t *testing.T) {

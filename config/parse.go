@@ -68,10 +68,23 @@ func (p *parser) file(data []byte) bool {
 			f.Problem = "is not YAML: a value starts with * and is no alias"
 			f.Remedy = "put the value in quotes"
 		}
+		if indentedByTab(data) && (strings.Contains(f.Problem, "cannot start any token") || strings.Contains(f.Problem, "tab character")) {
+			f.Remedy = "indent with spaces, not tabs"
+		}
 		p.faults = append(p.faults, f)
 		return false
 	}
 	return true
+}
+
+// indentedByTab reports whether a line begins with a tab, or with spaces and one.
+func indentedByTab(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")) {
+			return true
+		}
+	}
+	return false
 }
 
 // arrange puts the faults of the document in the order of its lines. Of very many
@@ -248,7 +261,14 @@ func (p *parser) mapping(path string, n *yaml.Node, known []string, each func(st
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return
 	case n.Kind != yaml.MappingNode:
-		p.refuse(v, "is not a mapping", "write lines of the form key: value, with "+strings.Join(known, ", "))
+		remedy := "write lines of the form key: value, with " + strings.Join(known, ", ")
+		switch known[0] {
+		case "rate":
+			remedy = "write for example {rate: 20, burst: 30}"
+		case "limit":
+			remedy = "write for example {limit: 20, period: 1m}"
+		}
+		p.refuse(v, "is not a mapping", remedy)
 		return
 	}
 	seen := make(map[string]int, len(known))
@@ -268,6 +288,8 @@ func (p *parser) mapping(path string, n *yaml.Node, known []string, each func(st
 			remedy := "the keys are " + strings.Join(known, ", ")
 			if near := nearest(key, known); near != "" {
 				remedy = "did you mean " + near + "?"
+			} else if i > 0 && n.Content[i-1].Tag == "!!int" && keyNode.Tag == "!!int" && n.Content[i+1].Tag == "!!null" {
+				remedy = decimalPoint
 			}
 			p.refuse(v, "is not a known key", remedy)
 		case seen[key] > 0:

@@ -58,6 +58,9 @@ func (p *parser) integer(v value, low, high int, remedy string) int {
 	return n
 }
 
+// decimalPoint is for who writes 10,5, which YAML takes for two values where it is in braces.
+const decimalPoint = "write a decimal point, not a comma"
+
 func (p *parser) rate(v value) float64 {
 	// ParseFloat takes "inf" and "nan", and YAML has .inf and .nan: neither lies
 	// between two numbers.
@@ -66,6 +69,8 @@ func (p *parser) rate(v value) float64 {
 	switch {
 	case inRange && v.tag == "!!str":
 		p.refuse(v, "is text, not a number", "write it without quotes")
+	case strings.Contains(v.text, ","):
+		p.refuse(v, fmt.Sprintf("is not a number from 0 to %d", maxLimit), decimalPoint)
 	case !inRange || v.tag != "!!int" && v.tag != "!!float":
 		p.refuse(v, fmt.Sprintf("is not a number from 0 to %d", maxLimit), limitRemedy(v, "write calls a second, 0 to pause"))
 	}
@@ -76,7 +81,7 @@ func (p *parser) rate(v value) float64 {
 func limitRemedy(v value, remedy string) string {
 	// Out of range gives infinity, which is beyond the bound as well.
 	if n, _ := strconv.ParseFloat(v.text, 64); n > maxLimit {
-		return "Telegram publishes no limit above 1000 a second, so that this is a slip of the hand"
+		return "Telegram publishes no limit above 1000 a second: this is probably a slip"
 	}
 	return remedy
 }

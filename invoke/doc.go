@@ -30,6 +30,30 @@
 // that are refused for good are stopped once there were too many of a kind (flood.Guard).
 // [Limiter.Learned] and [Limiter.Refusals] tell what stands.
 //
+// # Calls of two kinds
+//
+// A typing notice or an online status is worth nothing when it is late: it waits 2 s at most
+// for tokens, and 2 s at most for floods. A request for missed updates (updates.getState,
+// getDifference, getChannelDifference) waits for floods as long as it takes, since gotd's
+// engine of updates may end with an error. [WithThreshold] overrides what is said of floods.
+//
+// # Errors
+//
+//   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
+//     the call falls under one that stands. It is in vain to send it before Until.
+//   - [*flood.RefusalError], flood.ErrRefused: Telegram refuses for good.
+//   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
+//     ratelimit.ErrDeferred (its turn would come after the context's deadline; it matches
+//     context.DeadlineExceeded too), ErrRejected (no tokens, and it was not to wait),
+//     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
+//   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
+//   - store.ErrUnavailable: the store is away, and LimiterOptions.OnFailure is store.Closed.
+//   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
+//     the context was done before the call left. Once it was on the wire, the error is
+//     gotd's as it came, and nobody knows whether the server has done what was asked.
+//
+// All other errors are gotd's and Telegram's, as they came.
+//
 // # Guarantees
 //
 //   - Each dispatch is charged, a retry like a first attempt, and what was not

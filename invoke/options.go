@@ -132,8 +132,9 @@ func WithBackground(ctx context.Context) context.Context {
 	return choose(ctx, func(c *choices) { c.background = true })
 }
 
-// WithThreshold sets the longest flood wait that calls sit out. flood.Default goes
-// back to the client's.
+// WithThreshold sets the longest flood wait that calls sit out, and raises MaxWait to it
+// where that is less; MaxRetries holds all the same. It overrides what typing notices and
+// requests for missed updates have of their own. flood.Default goes back to the client's.
 func WithThreshold(ctx context.Context, t flood.Threshold) context.Context {
 	return choose(ctx, func(c *choices) { c.threshold = t })
 }

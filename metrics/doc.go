@@ -22,14 +22,14 @@
 //	weir_bucket_waiters{bucket}                        calls in the queue
 //	weir_bucket_oldest_wait_seconds{bucket}            how long the first of them has waited
 //	weir_congestion_ratio                              of the worst bucket, 0 idle to 1 saturated
-//	weir_keyed_gates{gate}                             gates of chats and other keys in use
+//	weir_keyed_gates{gate}                             gates of chats and of the program's own in use
 //	weir_keyed_waiters{gate}                           calls in all their queues
 //	weir_keyed_oldest_wait_seconds{gate}               how long the first of those has waited
 //	weir_standing_floods{scope}                        floods that are known to stand
 //	weir_learned_limits{of}                            limits of categories and chats that floods have lowered
 //	weir_limits_lowered_total{category}                floods that lowered one; "chat" for that of a chat
 //	weir_stopped_kinds{kind}                           kinds of calls that are no longer sent
-//	weir_store_available                               0 while the store is not
+//	weir_store_available                               0 while the store is lost, 1 when it is back
 //	weir_store_outages_total                           times that it became unavailable
 //
 // A bucket is a category or "global". Of weir_wait_seconds it is the gate that the call
@@ -39,7 +39,9 @@
 // "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "stopped" (too many
 // refusals that never pass), "store", "closed", "cancelled" or "error". weir_bucket_rate and
 // weir_bucket_burst are what is kept to, lowered by floods or not. What the limiter tells
-// of itself is counted if m is the observer of invoke.LimiterOptions as well.
+// of itself, weir_limits_lowered_total and weir_store_*, is counted only if m is the observer
+// of invoke.LimiterOptions as well, where the client is given a Limiter. Since m cannot know
+// whether it is, weir_store_available is not shown before the store was lost once.
 //
 // No label holds a chat, a user or a text, so the number of series is bounded by
 // the number of methods that a program uses. Each series has the label client with

@@ -28,7 +28,7 @@ type Metrics struct {
 	givenUp  *prometheus.CounterVec
 	lowered  *prometheus.CounterVec
 	outages  prometheus.Counter
-	store    prometheus.Gauge
+	store    *prometheus.GaugeVec // of one, that is not there before the limiter tells of its store
 
 	tokens     *prometheus.Desc
 	rate       *prometheus.Desc
@@ -62,9 +62,6 @@ func New(client string) *Metrics {
 	desc := func(name, help string, names ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, names, labels)
 	}
-	store := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "weir_store_available", Help: "1 while the store is available, or there is none.", ConstLabels: labels})
-	store.Set(1)
 	return &Metrics{
 		requests: counter("weir_requests_total", "Requests that were sent.", "method", "category", "result"),
 		duration: histogram("weir_request_duration_seconds", "Time from sending a request to its answer.",
@@ -78,7 +75,8 @@ func New(client string) *Metrics {
 		lowered: counter("weir_limits_lowered_total", "Floods that lowered a limit.", "category"),
 		outages: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_store_outages_total", Help: "Times that the store became unavailable.", ConstLabels: labels}),
-		store: store,
+		store: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_store_available", Help: "0 while the store is lost, 1 when it is back; not shown before it was lost once.", ConstLabels: labels}, nil),
 
 		tokens:     desc("weir_bucket_tokens", "Tokens that could be taken now.", "bucket"),
 		rate:       desc("weir_bucket_rate", "Limit in tokens a second.", "bucket"),
@@ -86,8 +84,8 @@ func New(client string) *Metrics {
 		waiters:    desc("weir_bucket_waiters", "Calls that wait for tokens.", "bucket"),
 		oldest:     desc("weir_bucket_oldest_wait_seconds", "How long the first of the waiting calls has waited.", "bucket"),
 		congestion: desc("weir_congestion_ratio", "Congestion of the worst bucket, from 0 (idle) to 1 (saturated)."),
-		keyedLive:  desc("weir_keyed_gates", "Gates of chats and other keys that are in use.", "gate"),
-		keyedWait:  desc("weir_keyed_waiters", "Calls that wait at gates of chats and other keys.", "gate"),
+		keyedLive:  desc("weir_keyed_gates", "Gates of chats, and of the program's own (client.Options.Gates), that are in use.", "gate"),
+		keyedWait:  desc("weir_keyed_waiters", "Calls that wait at such gates.", "gate"),
 		keyedOld:   desc("weir_keyed_oldest_wait_seconds", "How long the first of those calls has waited.", "gate"),
 		standing:   desc("weir_standing_floods", "Floods that are known to stand.", "scope"),
 		learned:    desc("weir_learned_limits", "Limits that floods have lowered.", "of"),
@@ -123,9 +121,9 @@ func (m *Metrics) Observe(e invoke.Event) {
 		m.lowered.WithLabelValues(category).Inc()
 	case invoke.StoreLost:
 		m.outages.Inc()
-		m.store.Set(0)
+		m.store.WithLabelValues().Set(0)
 	case invoke.StoreBack:
-		m.store.Set(1)
+		m.store.WithLabelValues().Set(1)
 	}
 }
 

@@ -181,6 +181,7 @@ func TestWhatTheLimiterTellsOfItselfIsShown(t *testing.T) {
 	_ = call(t.Context(), &tg.ContactsResolveUsernameRequest{Username: "a"}, nil)
 	_ = call(t.Context(), send(1), nil)
 	_ = call(t.Context(), send(2), nil)
+	require.Zero(t, testutil.CollectAndCount(m, "weir_store_available"), "nobody has said so")
 	m.Observe(invoke.Event{Kind: invoke.StoreLost, Err: errors.New("lost")})
 
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
@@ -201,7 +202,7 @@ weir_stopped_kinds{client="main",kind="account_banned"} 0
 weir_stopped_kinds{client="main",kind="account_frozen"} 0
 weir_stopped_kinds{client="main",kind="auth_gone"} 0
 weir_stopped_kinds{client="main",kind="spam_limited"} 1
-# HELP weir_store_available 1 while the store is available, or there is none.
+# HELP weir_store_available 0 while the store is lost, 1 when it is back; not shown before it was lost once.
 # TYPE weir_store_available gauge
 weir_store_available{client="main"} 0
 # HELP weir_store_outages_total Times that the store became unavailable.
@@ -209,5 +210,9 @@ weir_store_available{client="main"} 0
 weir_store_outages_total{client="main"} 1
 `), "weir_given_up_total", "weir_learned_limits", "weir_limits_lowered_total", "weir_stopped_kinds", "weir_store_available", "weir_store_outages_total"))
 	m.Observe(invoke.Event{Kind: invoke.StoreBack})
-	require.Equal(t, 1, testutil.CollectAndCount(m, "weir_store_available"))
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP weir_store_available 0 while the store is lost, 1 when it is back; not shown before it was lost once.
+# TYPE weir_store_available gauge
+weir_store_available{client="main"} 1
+`), "weir_store_available"))
 }

@@ -200,7 +200,7 @@ type play struct {
 }
 
 func (p *play) run(ctx context.Context, self *tg.User) error {
-	fmt.Fprintf(p.out, "@%s logged in over MTProto: it called at DC %d and is at home in DC %d.\n",
+	fmt.Fprintf(p.out, "@%s logged in over MTProto: it called at DC %d and is at home in DC %d (on purpose, to show the move).\n",
 		self.Username, p.first, p.bot.client.Config().ThisDC)
 
 	var people errgroup.Group
@@ -213,6 +213,7 @@ func (p *play) run(ctx context.Context, self *tg.User) error {
 		return err
 	}
 	p.talk.print(p.out)
+	fmt.Fprintln(p.out, "  (All of them share the tokens that /limits shows, and typing notices take some too.)")
 	p.report.AnsweredBefore = p.talk.answered
 	fmt.Fprintf(p.out, "Broadcast of %d messages to %d chats, while %s goes on talking:\n", p.demo.chats*p.each, p.demo.chats, p.people[0].name)
 
@@ -304,7 +305,7 @@ func (r demoReport) text(w io.Writer) {
 		r.Congestion.Before, r.Congestion.Mean, r.Congestion.Highest, r.Congestion.After)
 	r.traffic.text(w, r.Sent+r.Duplicates+r.Answered)
 	fmt.Fprintf(w, "             Before each call, the broadcast looks for room with Congestion() and TryAcquire(), outside of the queues, so\n")
-	fmt.Fprintf(w, "             that answers go first. That took %.3f s in all, which do not count as waits.\n", r.BackedOffSeconds)
+	fmt.Fprintf(w, "             that answers go first. That took %.3f s in all, time that does not count as waits.\n", r.BackedOffSeconds)
 	if !r.OK && !r.Interrupted {
 		fmt.Fprintln(w, "FAILED: something was lost, sent twice or flooded.")
 	}

@@ -38,6 +38,7 @@ func refusesToOpen(t *testing.T, path string, is error, says ...string) {
 	for _, text := range append(says, path) {
 		require.ErrorContains(t, err, text)
 	}
+	require.Equal(t, 1, strings.Count(err.Error(), path), "%v", err)
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {

@@ -53,6 +53,9 @@ func (s *Store) explain(doing string, err error) error {
 		}
 		return false
 	}
+	if system, ok := err.(*fs.PathError); ok && system.Op == doing && system.Path == s.path {
+		err = system.Err // the rest is said below
+	}
 	hint := ""
 	switch {
 	case is(berrors.ErrTimeout):
