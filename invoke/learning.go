@@ -242,7 +242,7 @@ func (l *Limiter) forgetLocked(what learned) {
 func (t *learning) effective(category classify.Category) ratelimit.Limit {
 	limit := t.configured[category]
 	if r := t.categories[category]; r != nil && !limit.Paused() {
-		limit.Rate = r.PerSecond()
+		limit.Rate = min(limit.Rate, r.PerSecond()) // one in months is too little to be a ceiling to learn below
 		learned := int(math.Round(r.Burst(float64(limit.Burst))))
 		limit.Burst = max(1, learned, min(limit.Burst, t.room[category]))
 	}

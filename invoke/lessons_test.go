@@ -435,3 +435,26 @@ func TestLimitOfAllChatsIsLearnedByWhoSendsAlbums(t *testing.T) {
 		require.NotZero(t, learned[0].Category, "%+v", learned)
 	})
 }
+
+// A limit of one call in months is none that a rate could be learned below. It holds all the
+// same.
+func TestLimitThatIsTooLowToLearnBelowHoldsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(2*time.Second, everything))
+		opts := invoke.LimiterOptions{Memory: newDisk()}
+		limiter := newLimiter(t, opts)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		require.NoError(t, call(t.Context(), resolve()))
+		require.Len(t, limiter.Learned(), 1)
+		low := map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(1e-7).Burst(1)}
+		require.NoError(t, limiter.UpdateLimits(low))
+		require.Equal(t, 1e-7, limitsOf(limiter, classify.Query).Rate)
+		limiter.Close()
+
+		opts.RateLimits = low
+		again := newLimiter(t, opts)
+		require.Equal(t, 1e-7, limitsOf(again, classify.Query).Rate, "whatever is stored")
+		again.Close()
+	})
+}
