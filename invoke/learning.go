@@ -250,7 +250,8 @@ func (t *learning) effective(category classify.Category) ratelimit.Limit {
 }
 
 // makeRoom sees to it that a call which costs more than one token fits in what floods make of
-// its gates, which is no more than a server takes at once. It may be that of one token.
+// its gates, which is no more than a server takes at once. It may be that of one token. One
+// that costs more than is configured will be refused, and needs no room.
 func (l *Limiter) makeRoom(c *call) {
 	if c.opt.cost == 1 {
 		return
@@ -258,11 +259,19 @@ func (l *Limiter) makeRoom(c *call) {
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, category := range [...]classify.Category{c.Category, classify.Global} {
+		if burst := t.configured[category].Burst; burst > 0 && c.opt.cost > burst { // 0 is a pause, behind which it waits
+			return
+		}
+	}
+	if burst := l.chatBurst(c.Peer); c.pass.messages > 0 && burst > 0 && c.opt.cost > burst {
+		return
+	}
 	if t.room[c.Category] < c.opt.cost {
 		t.room[c.Category] = c.opt.cost
 		l.tellLocked(learned{category: c.Category}, ratelimit.Change{})
 	}
-	if r := t.chats[c.Peer]; r != nil && r.room < c.opt.cost {
+	if r := t.chats[c.Peer]; r != nil && c.pass.messages > 0 && r.room < c.opt.cost {
 		r.room = c.opt.cost
 		l.tellLocked(learned{chat: c.Peer}, ratelimit.Change{})
 	}

@@ -458,3 +458,29 @@ func TestLimitThatIsTooLowToLearnBelowHoldsAtOnce(t *testing.T) {
 		again.Close()
 	})
 }
+
+// Of a call that costs more than is configured nothing is sent, and nothing follows from it
+// either.
+func TestCallThatCanNeverPassMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		s.put(standing(2*time.Second, ofMethods("contacts.resolveUsername")))
+		require.NoError(t, call(t.Context(), resolve()))
+		before := limitsOf(limiter, classify.Query)
+		require.Equal(t, 1, before.Burst)
+
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 51), resolve()), ratelimit.ErrImpossible)
+		require.Equal(t, before, limitsOf(limiter, classify.Query))
+
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 4), to(1)), ratelimit.ErrImpossible)
+		time.Sleep(time.Minute)
+		start := time.Now()
+		for range 3 {
+			require.NoError(t, call(t.Context(), to(1)))
+		}
+		require.Greater(t, time.Since(start), 2*time.Second, "its chat takes one message at a time")
+	})
+}

@@ -134,6 +134,17 @@ func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
 	return 0
 }
 
+// chatBurst is the most that a call to a chat can cost, 0 while it is paused.
+func (l *Limiter) chatBurst(chat classify.Peer) int {
+	switch rule := l.chatGates(chat).Rule().(type) {
+	case ratelimit.Limit:
+		return rule.Burst
+	case ratelimit.Window:
+		return rule.Limit
+	}
+	return 0
+}
+
 // whole is what is known of a method that was limited as a whole.
 type whole struct {
 	category classify.Category
