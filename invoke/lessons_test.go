@@ -484,3 +484,50 @@ func TestCallThatCanNeverPassMakesNoRoom(t *testing.T) {
 		require.Greater(t, time.Since(start), 2*time.Second, "its chat takes one message at a time")
 	})
 }
+
+// Two calls are on the wire to a chat whose rate is forgotten. Their floods are one event for
+// the rate that is learned anew.
+func TestCallsOnTheWireTeachAChatOnceAfterUnlearn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, ofBots)
+		m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
+		require.NoError(t, err)
+		defer m.Close()
+		answers := make(chan error)
+		call := m.Handle(telegram.InvokeFunc(func(context.Context, bin.Encoder, bin.Decoder) error { return <-answers }))
+		var sent sync.WaitGroup
+		send := func(calls int) {
+			for range calls {
+				sent.Go(func() { _ = call(t.Context(), to(1), nil) })
+			}
+			time.Sleep(10 * time.Second)
+		}
+		answer := func(err error) float64 {
+			answers <- err
+			synctest.Wait()
+			if len(limiter.Learned()) == 0 {
+				return 0
+			}
+			return limiter.Learned()[0].Rate
+		}
+		flooded := tgerr.New(420, "FLOOD_WAIT_1")
+		send(4)
+		require.Zero(t, answer(nil))
+		require.Zero(t, answer(nil))
+		require.Zero(t, answer(nil))
+		require.NotZero(t, answer(flooded))
+		time.Sleep(5 * time.Second)
+		for range 5 {
+			send(1)
+			require.NotZero(t, answer(nil))
+		}
+		send(4)
+		require.NotZero(t, answer(nil))
+		require.NotZero(t, answer(nil))
+		limiter.Unlearn()
+		once := answer(flooded)
+		require.NotZero(t, once)
+		require.Equal(t, once, answer(flooded))
+		sent.Wait()
+	})
+}

@@ -230,7 +230,9 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	}
 	as := c.sentAs.category
 	if what.chat != 0 {
-		as = c.sentAs.chat
+		if as = c.sentAs.chat; c.sentAs.of != rate {
+			as = learn.Call{} // it is about what was forgotten
+		}
 	}
 	if first && what.chat != 0 { // it begins with the call that was flooded
 		as = sent(rate.Rate, 0, c.opt.cost, c.sentAt)
