@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -431,4 +432,31 @@ func TestNameThatNoStoreTakesIsRefused(t *testing.T) {
 		Key: func(bin.Encoder, classify.Call) string { return "" },
 	}}})
 	require.EqualError(t, err, "gates[0]: name has 1048576 bytes: want at most 256")
+}
+
+// An observer that is told of a store ends its goroutine, as testing.T.FailNow does.
+func TestObserverThatEndsItsGoroutineIsToldOfTheStoreAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stuck{disk: newDisk()}
+		var told []invoke.EventKind
+		limiter, call := process(t, invoke.LimiterOptions{
+			Memory: d,
+			Observer: invoke.ObserverFunc(func(e invoke.Event) {
+				if e.Kind == invoke.StoreLost || e.Kind == invoke.StoreBack {
+					told = append(told, e.Kind)
+					runtime.Goexit()
+				}
+			}),
+		}, floods(1, "FLOOD_WAIT_3600"))
+		synctest.Wait()
+		d.set(false, true)
+		_ = call(t.Context(), to(1))
+		time.Sleep(time.Second)
+		d.set(false, false)
+		time.Sleep(10 * time.Second)
+		start := time.Now()
+		limiter.Close()
+		require.Zero(t, time.Since(start), "there is nobody to wait for")
+		require.Equal(t, []invoke.EventKind{invoke.StoreLost, invoke.StoreBack}, told)
+	})
 }
