@@ -165,6 +165,7 @@ func (l *Limiter) rateLocked(what learned, held float64) *lesson {
 	r := &lesson{Rate: rate}
 	if len(t.chats) >= maxLearnedChats {
 		for chat := range t.chats { // any: the floods themselves are known apart from it
+			t.note(learned{chat: chat}) // in a month of them, what is kept would be too much to be read at once
 			l.forgetLocked(learned{chat: chat})
 			break
 		}

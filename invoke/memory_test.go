@@ -559,3 +559,19 @@ func TestBadFactOfALearnedRateStopsNoLesson(t *testing.T) {
 		})
 	}
 }
+
+// There are more chats than are remembered, and their rates are kept for a month.
+func TestRatesOfChatsThatAreForgottenAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		for chat := range 1100 {
+			require.NoError(t, d.Save(t.Context(), store.Fact{
+				Key: fmt.Sprintf("rate/chat/%d", chat+1), Value: []byte(`{"state":{"held":0.5}}`), Until: time.Now().Add(time.Hour),
+			}))
+		}
+		limiter := newLimiter(t, invoke.LimiterOptions{Memory: d})
+		require.Equal(t, 1024, len(limiter.Learned()))
+		limiter.Close()
+		require.Equal(t, 1024, len(d.keys()))
+	})
+}
