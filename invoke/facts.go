@@ -151,13 +151,15 @@ func (l *Limiter) toldRate(f store.Fact) {
 	}
 	if what.chat == 0 {
 		for _, method := range kept.Whole[:min(len(kept.Whole), maxWhole)] {
-			t.whole[method] = whole{category: what.category}
+			if len(method) <= maxMethod {
+				t.whole[method] = whole{category: what.category}
+			}
 		}
 	}
 }
 
-// maxWhole bounds the methods that are believed of a store.
-const maxWhole = 100
+// maxWhole bounds the methods that are believed of a store, and maxMethod their names.
+const maxWhole, maxMethod = 100, 256
 
 // changes returns the rates that changed since the last time, as facts.
 func (t *learning) changes(now time.Time) []store.Fact {

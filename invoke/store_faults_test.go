@@ -460,3 +460,32 @@ func TestObserverThatEndsItsGoroutineIsToldOfTheStoreAgain(t *testing.T) {
 		require.Equal(t, []invoke.EventKind{invoke.StoreLost, invoke.StoreBack}, told)
 	})
 }
+
+// strict is a memory that takes what a store takes.
+type strict struct{ *disk }
+
+func (s strict) Save(ctx context.Context, facts ...store.Fact) error {
+	for _, f := range facts {
+		if err := f.Validate(); err != nil {
+			return err
+		}
+	}
+	return s.disk.Save(ctx, facts...)
+}
+
+// What was read from a store may take more room when it is written.
+func TestFactThatHasGrownTooLongHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		require.NoError(t, strict{d}.Save(t.Context(), store.Fact{
+			Key:   "rate/query",
+			Value: []byte(`{"state":{"held":10},"whole":["` + strings.Repeat("<", 60<<10) + `"]}`),
+			Until: time.Now().Add(time.Hour),
+		}))
+		limiter, call := process(t, invoke.LimiterOptions{Memory: strict{d}}, floods(1, "FLOOD_WAIT_30"))
+		require.Len(t, limiter.Learned(), 1)
+		require.Error(t, call(t.Context(), resolve()))
+		limiter.Close()
+		require.Equal(t, []string{"flood/0/method/inferred/0/false/contacts.resolveUsername", "rate/query"}, d.keys())
+	})
+}
