@@ -117,22 +117,32 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if was, ok := t.forgotten[what]; ok && f.Value != nil && !kept.State.Flooded.After(was.flooded) {
 		return
 	}
-	defer func() {
+	settle := func() {
 		delete(t.dirty, what) // it is what the store has
 		l.tellLocked(what, ratelimit.Change{})
-	}()
+	}
 	if f.Value == nil {
 		l.forgetLocked(what)
+		settle()
 		return
 	}
 	rate := l.rateLocked(what, kept.State.Held)
 	if rate == nil {
 		return
 	}
+	restore := rate.Restore
 	if l.shares && known != nil {
-		_ = rate.Follow(kept.State, now) // a bad state changes nothing
-	} else {
-		_ = rate.Restore(kept.State, now)
+		restore = rate.Follow
+	}
+	if restore(kept.State, now) != nil { // a bad state changes nothing
+		if known == nil {
+			l.forgetLocked(what)
+		}
+		return
+	}
+	defer settle()
+	if most := now.Add(longestLesson); kept.Over.After(most) {
+		kept.Over = most // of another clock
 	}
 	rate.leads, rate.heard, rate.basis, rate.flooded, rate.over = false, now, "", kept.State.Flooded, kept.Over
 	if !rate.Learned() {
@@ -141,13 +151,15 @@ func (l *Limiter) toldRate(f store.Fact) {
 	}
 	if what.chat == 0 {
 		for _, method := range kept.Whole[:min(len(kept.Whole), maxWhole)] {
-			t.whole[method] = whole{category: what.category}
+			if len(method) <= maxMethod {
+				t.whole[method] = whole{category: what.category}
+			}
 		}
 	}
 }
 
-// maxWhole bounds the methods that are believed of a store.
-const maxWhole = 100
+// maxWhole bounds the methods that are believed of a store, and maxMethod their names.
+const maxWhole, maxMethod = 100, 256
 
 // changes returns the rates that changed since the last time, as facts.
 func (t *learning) changes(now time.Time) []store.Fact {

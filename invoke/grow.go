@@ -12,7 +12,10 @@ import (
 const leaderLost = 30 * time.Second
 
 // sentAs is a call as the rates that concern it have seen it go out.
-type sentAs struct{ category, chat learn.Call }
+type sentAs struct {
+	category, chat learn.Call
+	of             *lesson // the chat's; calls are numbered by each anew
+}
 
 // sending lets the rates of a call grow by it, which goes out now.
 func (l *Limiter) sending(c *call, now time.Time) (as sentAs) {
@@ -24,6 +27,7 @@ func (l *Limiter) sending(c *call, now time.Time) (as sentAs) {
 	defer t.mu.Unlock()
 	as.category = l.sentLocked(learned{category: c.Category}, c.opt.cost, now)
 	if c.pass.messages > 0 {
+		as.of = t.chats[c.Peer]
 		as.chat = l.sentLocked(learned{chat: c.Peer}, c.opt.cost, now)
 	}
 	return as

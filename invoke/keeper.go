@@ -61,11 +61,14 @@ func (k *keeper) write(ctx context.Context) {
 
 	bounded, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
+	facts := slices.DeleteFunc(slices.Collect(maps.Values(batch)), func(f store.Fact) bool {
+		return f.Validate() != nil // no store takes it, nor any other that is saved with it
+	})
 	var err error
-	if len(batch) == 0 {
+	if len(facts) == 0 {
 		_, err = k.memory.Load(bounded)
 	} else {
-		err = k.memory.Save(bounded, slices.Collect(maps.Values(batch))...)
+		err = k.memory.Save(bounded, facts...)
 	}
 
 	k.mu.Lock()

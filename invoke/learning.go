@@ -165,6 +165,7 @@ func (l *Limiter) rateLocked(what learned, held float64) *lesson {
 	r := &lesson{Rate: rate}
 	if len(t.chats) >= maxLearnedChats {
 		for chat := range t.chats { // any: the floods themselves are known apart from it
+			t.note(learned{chat: chat}) // in a month of them, what is kept would be too much to be read at once
 			l.forgetLocked(learned{chat: chat})
 			break
 		}
@@ -242,7 +243,7 @@ func (l *Limiter) forgetLocked(what learned) {
 func (t *learning) effective(category classify.Category) ratelimit.Limit {
 	limit := t.configured[category]
 	if r := t.categories[category]; r != nil && !limit.Paused() {
-		limit.Rate = r.PerSecond()
+		limit.Rate = min(limit.Rate, r.PerSecond()) // one in months is too little to be a ceiling to learn below
 		learned := int(math.Round(r.Burst(float64(limit.Burst))))
 		limit.Burst = max(1, learned, min(limit.Burst, t.room[category]))
 	}
@@ -250,7 +251,8 @@ func (t *learning) effective(category classify.Category) ratelimit.Limit {
 }
 
 // makeRoom sees to it that a call which costs more than one token fits in what floods make of
-// its gates, which is no more than a server takes at once. It may be that of one token.
+// its gates, which is no more than a server takes at once. It may be that of one token. One
+// that costs more than is configured will be refused, and needs no room.
 func (l *Limiter) makeRoom(c *call) {
 	if c.opt.cost == 1 {
 		return
@@ -258,11 +260,19 @@ func (l *Limiter) makeRoom(c *call) {
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, category := range [...]classify.Category{c.Category, classify.Global} {
+		if burst := t.configured[category].Burst; burst > 0 && c.opt.cost > burst { // 0 is a pause, behind which it waits
+			return
+		}
+	}
+	if burst := l.chatBurst(c.Peer); c.pass.messages > 0 && burst > 0 && c.opt.cost > burst {
+		return
+	}
 	if t.room[c.Category] < c.opt.cost {
 		t.room[c.Category] = c.opt.cost
 		l.tellLocked(learned{category: c.Category}, ratelimit.Change{})
 	}
-	if r := t.chats[c.Peer]; r != nil && r.room < c.opt.cost {
+	if r := t.chats[c.Peer]; r != nil && c.pass.messages > 0 && r.room < c.opt.cost {
 		r.room = c.opt.cost
 		l.tellLocked(learned{chat: c.Peer}, ratelimit.Change{})
 	}

@@ -435,3 +435,99 @@ func TestLimitOfAllChatsIsLearnedByWhoSendsAlbums(t *testing.T) {
 		require.NotZero(t, learned[0].Category, "%+v", learned)
 	})
 }
+
+// A limit of one call in months is none that a rate could be learned below. It holds all the
+// same.
+func TestLimitThatIsTooLowToLearnBelowHoldsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		s.put(standing(2*time.Second, everything))
+		opts := invoke.LimiterOptions{Memory: newDisk()}
+		limiter := newLimiter(t, opts)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		require.NoError(t, call(t.Context(), resolve()))
+		require.Len(t, limiter.Learned(), 1)
+		low := map[classify.Category]ratelimit.Change{classify.Query: ratelimit.Rate(1e-7).Burst(1)}
+		require.NoError(t, limiter.UpdateLimits(low))
+		require.Equal(t, 1e-7, limitsOf(limiter, classify.Query).Rate)
+		limiter.Close()
+
+		opts.RateLimits = low
+		again := newLimiter(t, opts)
+		require.Equal(t, 1e-7, limitsOf(again, classify.Query).Rate, "whatever is stored")
+		again.Close()
+	})
+}
+
+// Of a call that costs more than is configured nothing is sent, and nothing follows from it
+// either.
+func TestCallThatCanNeverPassMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &datacenter{latency: 50 * time.Millisecond}
+		limiter := newLimiter(t, ofBots)
+		call := connect(t, invoke.Options{Limiter: limiter}, s)
+		busyChat(t, limiter, s, call)
+		s.put(standing(2*time.Second, ofMethods("contacts.resolveUsername")))
+		require.NoError(t, call(t.Context(), resolve()))
+		before := limitsOf(limiter, classify.Query)
+		require.Equal(t, 1, before.Burst)
+
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 51), resolve()), ratelimit.ErrImpossible)
+		require.Equal(t, before, limitsOf(limiter, classify.Query))
+
+		require.ErrorIs(t, call(invoke.WithCost(t.Context(), 4), to(1)), ratelimit.ErrImpossible)
+		time.Sleep(time.Minute)
+		start := time.Now()
+		for range 3 {
+			require.NoError(t, call(t.Context(), to(1)))
+		}
+		require.Greater(t, time.Since(start), 2*time.Second, "its chat takes one message at a time")
+	})
+}
+
+// Two calls are on the wire to a chat whose rate is forgotten. Their floods are one event for
+// the rate that is learned anew.
+func TestCallsOnTheWireTeachAChatOnceAfterUnlearn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, ofBots)
+		m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
+		require.NoError(t, err)
+		defer m.Close()
+		answers := make(chan error)
+		call := m.Handle(telegram.InvokeFunc(func(context.Context, bin.Encoder, bin.Decoder) error { return <-answers }))
+		var sent sync.WaitGroup
+		send := func(calls int) {
+			for range calls {
+				sent.Go(func() { _ = call(t.Context(), to(1), nil) })
+			}
+			time.Sleep(10 * time.Second)
+		}
+		answer := func(err error) float64 {
+			answers <- err
+			synctest.Wait()
+			if len(limiter.Learned()) == 0 {
+				return 0
+			}
+			return limiter.Learned()[0].Rate
+		}
+		flooded := tgerr.New(420, "FLOOD_WAIT_1")
+		send(4)
+		require.Zero(t, answer(nil))
+		require.Zero(t, answer(nil))
+		require.Zero(t, answer(nil))
+		require.NotZero(t, answer(flooded))
+		time.Sleep(5 * time.Second)
+		for range 5 {
+			send(1)
+			require.NotZero(t, answer(nil))
+		}
+		send(4)
+		require.NotZero(t, answer(nil))
+		require.NotZero(t, answer(nil))
+		limiter.Unlearn()
+		once := answer(flooded)
+		require.NotZero(t, once)
+		require.Equal(t, once, answer(flooded))
+		sent.Wait()
+	})
+}

@@ -333,7 +333,11 @@ func (l *Limiter) storeChanged(which *error, err error) {
 func (l *Limiter) tellStores() {
 	s := &l.stores
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer func() { // also if the observer ends the goroutine, as a test does that fails there
+		close(s.telling)
+		s.telling = nil
+		s.mu.Unlock()
+	}()
 	for !s.closed && s.told != (s.gates != nil || s.memory != nil) {
 		s.told = !s.told
 		e := Event{Kind: StoreBack}
@@ -344,11 +348,11 @@ func (l *Limiter) tellStores() {
 			}
 		}
 		s.mu.Unlock()
-		l.tell(e)
-		s.mu.Lock()
+		func() {
+			defer s.mu.Lock()
+			l.tell(e)
+		}()
 	}
-	close(s.telling)
-	s.telling = nil
 }
 
 // close waits for the goroutine that tells the observer. It may be the observer that waits

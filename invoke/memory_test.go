@@ -519,3 +519,59 @@ func (alone) Take(_ context.Context, charges []ratelimit.Charge) (bool, []rateli
 }
 
 func (alone) GiveBack(context.Context, []ratelimit.Charge) error { return nil }
+
+// A store tells of a rate what cannot be, or with the time of a clock that is far ahead. It goes
+// on to be learned.
+func TestBadFactOfALearnedRateStopsNoLesson(t *testing.T) {
+	for name, fact := range map[string]string{
+		"a flood that lasts a year": `{"state":{"held":15,"spare":1,"flooded":"%s"},"over":"2001-01-01T00:00:00Z"}`,
+		"and a rate below zero":     `{"state":{"held":-1,"flooded":"%s"},"over":"2001-01-01T00:00:00Z"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, s := newDisk(), &datacenter{latency: 50 * time.Millisecond}
+				limiter := newLimiter(t, invoke.LimiterOptions{Memory: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+				defer limiter.Close()
+				call := connect(t, invoke.Options{Limiter: limiter}, s)
+				chat := int64(0)
+				flooded := func() float64 {
+					s.put(standing(3*time.Second, everything))
+					var both sync.WaitGroup
+					for range 2 {
+						chat++
+						both.Go(func() { require.NoError(t, call(t.Context(), to(chat))) })
+						synctest.Wait()
+					}
+					both.Wait()
+					require.Len(t, limiter.Learned(), 1)
+					return limiter.Learned()[0].Rate
+				}
+				flooded()
+				time.Sleep(2 * time.Minute)
+				require.NoError(t, d.Save(t.Context(), store.Fact{
+					Key: "rate/message", Value: fmt.Appendf(nil, fact, time.Now().Format(time.RFC3339Nano)), Until: time.Now().Add(time.Hour),
+				}))
+				synctest.Wait()
+				time.Sleep(2 * time.Minute)
+				before := limiter.Learned()[0].Rate
+				require.Less(t, flooded(), 0.9*before)
+			})
+		})
+	}
+}
+
+// There are more chats than are remembered, and their rates are kept for a month.
+func TestRatesOfChatsThatAreForgottenAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		for chat := range 1100 {
+			require.NoError(t, d.Save(t.Context(), store.Fact{
+				Key: fmt.Sprintf("rate/chat/%d", chat+1), Value: []byte(`{"state":{"held":0.5}}`), Until: time.Now().Add(time.Hour),
+			}))
+		}
+		limiter := newLimiter(t, invoke.LimiterOptions{Memory: d})
+		require.Equal(t, 1024, len(limiter.Learned()))
+		limiter.Close()
+		require.Equal(t, 1024, len(d.keys()))
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -431,4 +432,60 @@ func TestNameThatNoStoreTakesIsRefused(t *testing.T) {
 		Key: func(bin.Encoder, classify.Call) string { return "" },
 	}}})
 	require.EqualError(t, err, "gates[0]: name has 1048576 bytes: want at most 256")
+}
+
+// An observer that is told of a store ends its goroutine, as testing.T.FailNow does.
+func TestObserverThatEndsItsGoroutineIsToldOfTheStoreAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stuck{disk: newDisk()}
+		var told []invoke.EventKind
+		limiter, call := process(t, invoke.LimiterOptions{
+			Memory: d,
+			Observer: invoke.ObserverFunc(func(e invoke.Event) {
+				if e.Kind == invoke.StoreLost || e.Kind == invoke.StoreBack {
+					told = append(told, e.Kind)
+					runtime.Goexit()
+				}
+			}),
+		}, floods(1, "FLOOD_WAIT_3600"))
+		synctest.Wait()
+		d.set(false, true)
+		_ = call(t.Context(), to(1))
+		time.Sleep(time.Second)
+		d.set(false, false)
+		time.Sleep(10 * time.Second)
+		start := time.Now()
+		limiter.Close()
+		require.Zero(t, time.Since(start), "there is nobody to wait for")
+		require.Equal(t, []invoke.EventKind{invoke.StoreLost, invoke.StoreBack}, told)
+	})
+}
+
+// strict is a memory that takes what a store takes.
+type strict struct{ *disk }
+
+func (s strict) Save(ctx context.Context, facts ...store.Fact) error {
+	for _, f := range facts {
+		if err := f.Validate(); err != nil {
+			return err
+		}
+	}
+	return s.disk.Save(ctx, facts...)
+}
+
+// What was read from a store may take more room when it is written.
+func TestFactThatHasGrownTooLongHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		require.NoError(t, strict{d}.Save(t.Context(), store.Fact{
+			Key:   "rate/query",
+			Value: []byte(`{"state":{"held":10},"whole":["` + strings.Repeat("<", 60<<10) + `"]}`),
+			Until: time.Now().Add(time.Hour),
+		}))
+		limiter, call := process(t, invoke.LimiterOptions{Memory: strict{d}}, floods(1, "FLOOD_WAIT_30"))
+		require.Len(t, limiter.Learned(), 1)
+		require.Error(t, call(t.Context(), resolve()))
+		limiter.Close()
+		require.Equal(t, []string{"flood/0/method/inferred/0/false/contacts.resolveUsername", "rate/query"}, d.keys())
+	})
 }

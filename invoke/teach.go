@@ -134,6 +134,17 @@ func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
 	return 0
 }
 
+// chatBurst is the most that a call to a chat can cost, 0 while it is paused.
+func (l *Limiter) chatBurst(chat classify.Peer) int {
+	switch rule := l.chatGates(chat).Rule().(type) {
+	case ratelimit.Limit:
+		return rule.Burst
+	case ratelimit.Window:
+		return rule.Limit
+	}
+	return 0
+}
+
 // whole is what is known of a method that was limited as a whole.
 type whole struct {
 	category classify.Category
@@ -219,7 +230,9 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	}
 	as := c.sentAs.category
 	if what.chat != 0 {
-		as = c.sentAs.chat
+		if as = c.sentAs.chat; c.sentAs.of != rate {
+			as = learn.Call{} // it is about what was forgotten
+		}
 	}
 	if first && what.chat != 0 { // it begins with the call that was flooded
 		as = sent(rate.Rate, 0, c.opt.cost, c.sentAt)

@@ -6,6 +6,7 @@ const (
 	rampFor   = 2.4  // seconds in which a probe grows by a factor of e, …
 	rampCalls = 12.0 // … or so many calls, if they take longer
 	rampSteps = 100  // of the sum that stands for the integral over a ramp
+	rampMost  = 1e10 // seconds that no ramp takes, whatever a state says
 )
 
 // A ramp is a probe: from the plateau the rate grows as exp(x²), slowly at first, so
@@ -19,7 +20,7 @@ type ramp struct {
 }
 
 func (r *Rate) ramp(base, length float64) ramp {
-	return ramp{base: base, grow: max(rampFor, rampCalls/base), most: r.ceiling, length: length}
+	return ramp{base: base, grow: max(rampFor, rampCalls/base), most: r.ceiling, length: min(length, rampMost)}
 }
 
 // at is the rate after x seconds.

@@ -155,3 +155,14 @@ func TestFollowKeepsInStepWithWhoLeads(t *testing.T) {
 	require.Error(t, follower.Follow(learn.State{Held: math.NaN()}, now))
 	require.Equal(t, before, follower.State(), "it is as it was")
 }
+
+// A store may tell of a probe that no Rate ever made.
+func TestProbeWithoutEndLeavesAStateThatCanBeKept(t *testing.T) {
+	r := newRate(t, 30)
+	now := clock(0)
+	state := learn.State{Held: 10, Flooded: now, Bet: learn.Bet{Before: 5, Base: 10, Length: math.MaxFloat64}}
+	require.NoError(t, r.Follow(state, now))
+	require.True(t, r.Flooded(r.Sent(now.Add(time.Second), 1)))
+	_, err := json.Marshal(r.State())
+	require.NoError(t, err)
+}

@@ -30,7 +30,7 @@ type Options struct {
 	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
 	// when it is back. It is called by a call that waits for it, without a lock, and
 	// never twice at once. That call keeps its turn at its gates meanwhile: OnOutage must
-	// not wait there. It may be nil.
+	// not wait there. A panic of it is contained. It may be nil.
 	OnOutage func(err error)
 }
 

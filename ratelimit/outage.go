@@ -56,10 +56,16 @@ func (l *Limiter) heardLocked(err error, probe bool) {
 		if l.events == nil {
 			continue
 		}
-		now := o.err
-		l.mu.Unlock()
-		l.events(now)
-		l.mu.Lock()
+		l.tellLocked(o.err)
 	}
 	o.telling = false
+}
+
+// tellLocked lets go of the lock while the program is told. A panic of it is contained: the
+// call that tells it has its turn at its gates, and they would be closed for good.
+func (l *Limiter) tellLocked(err error) {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	defer func() { _ = recover() }()
+	l.events(err)
 }

@@ -659,3 +659,21 @@ func TestSetsOfOneNameHaveRulesOfTheirOwn(t *testing.T) {
 		require.ErrorIs(t, l.Try(1, two.Key(2)), ratelimit.ErrRejected)
 	})
 }
+
+// What the program does when it is told of an outage goes wrong. The call that tells it has
+// its turn at the gate.
+func TestOnOutageThatPanicsClosesNoGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Millisecond)
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Local, OnOutage: func(error) { panic("told") }})
+		g := newGate(t, l, "g", 1, 10)
+		for _, down := range []bool{true, false, true} {
+			m.setDown(down)
+			time.Sleep(2 * time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			require.NoError(t, l.Acquire(ctx, 1, g))
+			require.NoError(t, l.Try(1, g))
+			cancel()
+		}
+	})
+}

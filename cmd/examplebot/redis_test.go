@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,4 +186,16 @@ func TestOutputOfTheProgramIsItsOwn(t *testing.T) {
 	}
 	require.True(t, said)
 	require.ErrorContains(t, program.Wait(), fmt.Sprint("exit status ", exitInterrupted))
+}
+
+func TestURLOfRedisThatCannotBeReadIsAMistakeInTheConfiguration(t *testing.T) {
+	for _, url := range []string{"redis://127.0.0.1:1/first", "redis://[::1"} {
+		var p program
+		p.env = map[string]string{
+			"APP_ID": "12345", "APP_HASH": testHash, "BOT_TOKEN": testToken, "STORE": url,
+			"SESSION_FILE": filepath.Join(t.TempDir(), "session.json"),
+		}
+		require.Equal(t, exitUsage, p.run(t), &p.stderr)
+		require.Contains(t, p.stderr.String(), "want redis://user:password@host:6379/0")
+	}
 }

@@ -48,8 +48,8 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		// The number before the colon is the bot's id, which everybody may know.
 		id, _, _ := strings.Cut(cfg.BotToken.Reveal(), ":")
 		redis, err := redisstore.Open(cfg.RedisURL.Reveal(), cmp.Or(cfg.Account, id, "demo"))
-		if err != nil {
-			return keep{}, err
+		if err != nil { // it talks to nobody: what it refuses is the configuration
+			return keep{}, usageError{err}
 		}
 		if err := redis.Ping(ctx); err != nil && policy == store.Closed { // else the limiter says so
 			err = fmt.Errorf("store: %w: start the server, or set on_store_failure to local or open to go on without it", err)
