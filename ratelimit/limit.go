@@ -127,7 +127,7 @@ func (w Window) Validate() error {
 	case w.Limit < 0 || w.Limit > maxWindow:
 		return &LimitError{Field: "limit", Value: float64(w.Limit), Want: fmt.Sprintf("a whole number from 0 (paused) to %d", maxWindow)}
 	case w.Period < MinPeriod || w.Period > maxSpan:
-		return &LimitError{Field: "period", Value: w.Period.Seconds(), Want: "a time.Duration such as time.Minute, from a millisecond (0.001) to 100 years"}
+		return &LimitError{Field: "period", Value: w.Period.Seconds(), Want: "seconds from 0.001 to 100 years (in Go, time.Second and its like)"}
 	case w.Kind > FirstHit:
 		return &LimitError{Field: "kind", Value: float64(w.Kind), Want: "Sliding, Aligned or FirstHit"}
 	}

@@ -285,7 +285,7 @@ chats: {private: {rate: 1e-10}, group: {period: 1000000h}}
 	_, err = runCommand{}.settings(cfg, (&program{}).process())
 	require.EqualError(t, err, `rate_limits.message.rate is 1e-09: want one that fills a burst of 30 within 100 years
 chats.private.rate is 1e-10: want one that fills a burst of 3 within 100 years
-chats.group.period is 3.6e+09: want seconds, more than 0 and at most 100 years`)
+chats.group.period is 3.6e+09: want seconds from 0.001 to 100 years (in Go, time.Second and its like)`)
 }
 
 func TestErrorsAreLoggedInOneLine(t *testing.T) {
