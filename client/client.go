@@ -64,7 +64,8 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], telegram.MiddlewareFunc(c.learningDC), choke)
 	if t.Logger == nil && opts.Logger != nil {
 		// Below warnings, gotd logs parts of the session.
-		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(zap.WarnLevel)))
+		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
+		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
 	}
 	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
 	c.telegram = telegram.NewClient(appID, appHash, t)

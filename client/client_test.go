@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/gotd/neo"
 	"github.com/gotd/td/session"
@@ -329,4 +333,16 @@ func TestHandlersCountWithTheClient(t *testing.T) {
 	c, err = client.New(1, "hash", client.Options{Keyed: own})
 	require.NoError(t, err)
 	require.Same(t, own, c.Keyed())
+}
+
+// gotd's log begins at warnings. A program that logs nothing but errors is told of no mistake
+// for that.
+func TestLoggerOfErrorsAloneIsFine(t *testing.T) {
+	var complaints bytes.Buffer
+	core, _ := observer.New(zap.ErrorLevel)
+	_, err := client.New(1, "hash", client.Options{
+		Logger: zap.New(core, zap.ErrorOutput(zapcore.AddSync(&complaints))),
+	})
+	require.NoError(t, err)
+	require.Empty(t, complaints.String())
 }

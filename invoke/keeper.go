@@ -51,6 +51,10 @@ func (k *keeper) save(ctx context.Context) {
 	}
 }
 
+// mostAtOnce is how many facts are saved at once. What has gathered in a long outage could take
+// longer than a store may, however often it is tried.
+const mostAtOnce = 500
+
 // write writes what is pending, and asks the store whether it is there if nothing is. The
 // caller has the turn.
 func (k *keeper) write(ctx context.Context) {
@@ -61,14 +65,20 @@ func (k *keeper) write(ctx context.Context) {
 
 	bounded, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	facts := slices.DeleteFunc(slices.Collect(maps.Values(batch)), func(f store.Fact) bool {
+	maps.DeleteFunc(batch, func(_ string, f store.Fact) bool {
 		return f.Validate() != nil // no store takes it, nor any other that is saved with it
 	})
 	var err error
-	if len(facts) == 0 {
+	if len(batch) == 0 {
 		_, err = k.memory.Load(bounded)
-	} else {
-		err = k.memory.Save(bounded, facts...)
+	}
+	for facts := range slices.Chunk(slices.Collect(maps.Values(batch)), mostAtOnce) {
+		if err = k.memory.Save(bounded, facts...); err != nil {
+			break
+		}
+		for _, f := range facts {
+			delete(batch, f.Key)
+		}
 	}
 
 	k.mu.Lock()
@@ -80,6 +90,14 @@ func (k *keeper) write(ctx context.Context) {
 	if ctx.Err() == nil { // else it was not the store that failed
 		k.noteLocked(err)
 	}
+}
+
+// dropOver forgets what is pending and has expired meanwhile. What the store has instead was to
+// expire sooner.
+func (k *keeper) dropOver(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.pending, func(_ string, f store.Fact) bool { return f.Value != nil && !f.Until.After(now) })
 }
 
 func (k *keeper) isLost() bool {

@@ -90,6 +90,7 @@ func (l *Limiter) catchUp() {
 			return
 		}
 		k.turn <- struct{}{} // who has it is bounded
+		k.dropOver(l.clock.Now())
 		k.write(l.life)
 		<-k.turn
 	}

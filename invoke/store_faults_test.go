@@ -21,6 +21,7 @@ import (
 	"github.com/gotd/td/tgerr"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
@@ -487,5 +488,48 @@ func TestFactThatHasGrownTooLongHoldsUpNoOther(t *testing.T) {
 		require.Error(t, call(t.Context(), resolve()))
 		limiter.Close()
 		require.Equal(t, []string{"flood/0/method/inferred/0/false/contacts.resolveUsername", "rate/query"}, d.keys())
+	})
+}
+
+// small is a memory that is too slow for many facts at once.
+type small struct {
+	*disk
+	saved int // facts in all
+}
+
+func (s *small) Save(ctx context.Context, facts ...store.Fact) error {
+	if len(facts) > 500 {
+		return fmt.Errorf("small: no answer in time: %w", store.ErrUnavailable)
+	}
+	if err := s.disk.Save(ctx, facts...); err != nil {
+		return err
+	}
+	s.saved += len(facts)
+	return nil
+}
+
+func TestWhatGathersInALongOutageIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &small{disk: newDisk()}
+		wait := 5
+		s := &server{answer: func(int, bin.Encoder) error { return tgerr.New(420, fmt.Sprintf("SLOWMODE_WAIT_%d", wait)) }}
+		limiter, call := process(t, invoke.LimiterOptions{
+			Memory: d, RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(4000), classify.Global: ratelimit.Burst(4000)},
+		}, s)
+		d.setDown(true)
+		flooded := func(from, end int64) {
+			for chat := from; chat < end; chat++ {
+				require.Error(t, call(invoke.WithThreshold(t.Context(), flood.Never), to(chat)))
+			}
+		}
+		flooded(1, 200)
+		time.Sleep(time.Minute) // those are over
+		wait = 3600
+		flooded(200, 1001)
+		d.setDown(false)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 801, len(d.keys()))
+		require.Equal(t, 801, d.saved)
+		limiter.Close()
 	})
 }

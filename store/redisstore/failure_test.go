@@ -396,3 +396,32 @@ func TestNewsThatCannotBeRead(t *testing.T) {
 	_, err = readNews("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 	require.Error(t, err)
 }
+
+// A server that takes connections and hangs must not hold up who ends.
+func TestWatchOfAServerThatHangsEndsSoonAfterItsContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	s, err := Open("redis://"+l.Addr().String(), "a")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Watch(ctx, func(store.Fact) {}) }()
+	c := <-accepted
+	defer c.Close()
+	cancel()
+	began := time.Now()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Less(t, time.Since(began), 2*time.Second)
+	require.NoError(t, s.Close())
+}

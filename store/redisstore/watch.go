@@ -45,11 +45,15 @@ func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
 // follow subscribes, tells all facts and then what is saved, until the connection is
 // lost or ctx is done.
 func (s *Store) follow(ctx context.Context, f func(store.Fact)) {
-	sub := s.client.Subscribe(ctx, s.newsChannel())
+	// To connect to a server that hangs takes the client's own time, whatever becomes of ctx.
+	connecting, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	sub := s.client.Subscribe(connecting, s.newsChannel())
 	defer sub.Close()
 	defer context.AfterFunc(ctx, func() { sub.Close() })() // ends a read
-	for asked := false; ; {
-		heard, err := sub.ReceiveTimeout(ctx, silence)
+	receiving := connecting                                // it may connect once more
+	for asked := false; ; receiving = ctx {
+		heard, err := sub.ReceiveTimeout(receiving, silence)
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
 			asked = true
 			err = sub.Ping(ctx)
