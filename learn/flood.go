@@ -47,7 +47,10 @@ func (r *Rate) Flooded(call Call) bool {
 	r.plan(exact)
 	r.low = beta * min(call.rate, r.plateau())
 	r.used, r.over, r.idle = 0, 0, 0
-	r.since, r.before, r.lowered, r.flooded = call, r.lowered, r.number, call.at
+	r.since, r.before, r.lowered = call, r.lowered, r.number
+	if r.flooded = r.flooded.Add(1); call.at.After(r.flooded) { // else it was told by a clock that is ahead
+		r.flooded = call.at
+	}
 	r.move()
 	return true
 }

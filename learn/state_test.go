@@ -131,6 +131,17 @@ func FuzzRate(f *testing.F) {
 	})
 }
 
+// Of two floods the later one counts, whatever the clocks say of those who met them.
+func TestAFloodIsLaterThanThoseThatWereKnown(t *testing.T) {
+	leader, follower := newRate(t, 30), newRate(t, 30)
+	ahead := clock(3600)
+	leader.Flooded(leader.Sent(ahead, 1))
+	follower.Flooded(follower.Sent(clock(0), 1))
+	require.NoError(t, follower.Follow(leader.State(), clock(0)))
+	require.True(t, follower.Flooded(follower.Sent(clock(5), 1)))
+	require.True(t, follower.State().Flooded.After(leader.State().Flooded))
+}
+
 func TestFollowKeepsInStepWithWhoLeads(t *testing.T) {
 	leader, follower := newRate(t, 30), newRate(t, 30)
 	now := use(leader, clock(0), 2)
