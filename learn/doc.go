@@ -56,7 +56,7 @@
 // minute that a limit has risen takes a probe in each minute; a probe past a limit that
 // stands costs a flood. What has just moved is likely to move again, and what has stood
 // for an hour is likely to stand. So a rise is found within the minute for four minutes
-// after the last change, and after half an hour of constant work there is a flood in
+// after the last change, and after a quarter of an hour of constant work there is a flood in
 // five minutes.
 //
 // # What held

@@ -89,7 +89,7 @@ func checkCeiling(ceiling float64) error {
 }
 
 // PerSecond is the effective rate in calls a second, from the floor to the ceiling.
-// It changes only by Sent, Flooded, SetCeiling and Restore, and not with time.
+// It changes only by Sent, Flooded, SetCeiling, Restore and Follow, and not with time.
 func (r *Rate) PerSecond() float64 { return r.rate }
 
 // Ceiling is the configured limit in calls a second.
