@@ -366,7 +366,10 @@ func (c *call) closed(ctx context.Context, err error) error {
 // unsent tells of a context that was done before the call was sent: on the wire, such an
 // error leaves open whether it arrived.
 func (c *call) unsent(ctx context.Context, err error) error {
-	if ctx.Err() == nil || err != ctx.Err() {
+	if cause := ctx.Err(); cause == nil || !errors.Is(err, cause) {
+		return err
+	}
+	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok { // it says so itself
 		return err
 	}
 	again := ""

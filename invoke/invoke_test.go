@@ -506,6 +506,18 @@ func TestOneCallGoesFirstAfterAFlood(t *testing.T) {
 	})
 }
 
+func TestCallThatIsGivenUpInAFloodSaysThatItWasNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, call := choke(t, invoke.Options{}, floods(1, "FLOOD_WAIT_5"))
+		requireWait(t, call(invoke.WithThreshold(t.Context(), flood.Never), to(1), nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := call(ctx, to(1), nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "messages.sendMessage not sent, waiting at gate flood")
+	})
+}
+
 func TestCallMadeFromInsideTheOneThatGoesFirstPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := floods(1, "FLOOD_WAIT_5")
