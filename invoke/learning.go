@@ -157,7 +157,7 @@ func (l *Limiter) rateLocked(what learned, held float64) *lesson {
 		t.count()
 		return r
 	}
-	ceiling := cmp.Or(l.chatCeiling(what.chat), held)
+	ceiling := cmp.Or(l.chatLimit(what.chat).Rate, held)
 	rate, err := learn.New(ceiling, learn.Options{})
 	if err != nil {
 		return nil // no rate at all
@@ -265,8 +265,10 @@ func (l *Limiter) makeRoom(c *call) {
 			return
 		}
 	}
-	if burst := l.chatBurst(c.Peer); c.pass.messages > 0 && burst > 0 && c.opt.cost > burst {
-		return
+	if c.pass.messages > 0 {
+		if burst := l.chatLimit(c.Peer).Burst; burst > 0 && c.opt.cost > burst {
+			return
+		}
 	}
 	if t.room[c.Category] < c.opt.cost {
 		t.room[c.Category] = c.opt.cost

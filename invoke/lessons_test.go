@@ -227,10 +227,7 @@ func TestLimitIsLearnedByCallsThatCostMoreThanOne(t *testing.T) {
 
 func TestCallThatCostsMoreThanOneFitsInWhatItsChatHasLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &datacenter{latency: 50 * time.Millisecond}
-		limiter := newLimiter(t, ofBots)
-		call := connect(t, invoke.Options{Limiter: limiter}, s)
-		busyChat(t, limiter, s, call)
+		_, _, call := withBusyChat(t)
 		for range 3 {
 			require.NoError(t, call(invoke.WithCost(t.Context(), 3), to(1)))
 			require.NoError(t, call(t.Context(), to(1)))
@@ -258,6 +255,15 @@ func TestLessonOfAFloodOfAllChatsStays(t *testing.T) {
 	})
 }
 
+// withBusyChat is a bot of which a chat was flooded, so that it has learned its rate.
+func withBusyChat(t *testing.T) (*invoke.Limiter, *datacenter, func(context.Context, bin.Encoder) error) {
+	s := &datacenter{latency: 50 * time.Millisecond}
+	limiter := newLimiter(t, ofBots)
+	call := connect(t, invoke.Options{Limiter: limiter}, s)
+	busyChat(t, limiter, s, call)
+	return limiter, s, call
+}
+
 // busyChat floods a chat of a bot, so that it learns its rate.
 func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(context.Context, bin.Encoder) error) {
 	for range 3 {
@@ -271,10 +277,7 @@ func busyChat(t *testing.T, limiter *invoke.Limiter, s *datacenter, call func(co
 
 func TestCeilingsOfChatsMoveWithTheirGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &datacenter{latency: 50 * time.Millisecond}
-		limiter := newLimiter(t, ofBots)
-		call := connect(t, invoke.Options{Limiter: limiter}, s)
-		busyChat(t, limiter, s, call)
+		limiter, _, call := withBusyChat(t)
 		set := func(perSecond float64) invoke.LearnedRate {
 			require.NoError(t, limiter.UpdateGates(map[string]ratelimit.Change{invoke.PrivateGate: ratelimit.Rate(perSecond).Burst(20)}))
 			return limiter.Learned()[0]
@@ -306,10 +309,7 @@ func TestCeilingsOfChatsMoveWithTheirGates(t *testing.T) {
 
 func TestUnlearnLetsGoThoseWhoWaitForThePaceOfAChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &datacenter{latency: 50 * time.Millisecond}
-		limiter := newLimiter(t, ofBots)
-		call := connect(t, invoke.Options{Limiter: limiter}, s)
-		busyChat(t, limiter, s, call)
+		limiter, s, call := withBusyChat(t)
 		for range 8 { // down to a crawl
 			time.Sleep(10 * time.Second)
 			s.put(standing(time.Second, inChat(1)))
@@ -463,10 +463,7 @@ func TestLimitThatIsTooLowToLearnBelowHoldsAtOnce(t *testing.T) {
 // either.
 func TestCallThatCanNeverPassMakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &datacenter{latency: 50 * time.Millisecond}
-		limiter := newLimiter(t, ofBots)
-		call := connect(t, invoke.Options{Limiter: limiter}, s)
-		busyChat(t, limiter, s, call)
+		limiter, s, call := withBusyChat(t)
 		s.put(standing(2*time.Second, ofMethods("contacts.resolveUsername")))
 		require.NoError(t, call(t.Context(), resolve()))
 		before := limitsOf(limiter, classify.Query)

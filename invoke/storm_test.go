@@ -162,14 +162,7 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 					limiter := newLimiter(t, invoke.LimiterOptions{})
 					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 					start := time.Now()
-					var waiters sync.WaitGroup
-					for i := range int64(1000) {
-						waiters.Go(func() {
-							if err := call(t.Context(), test.all(i+1)); err != nil {
-								t.Error(err)
-							}
-						})
-					}
+					waiters := aThousand(t, call, test.all)
 					time.Sleep(29 * time.Second)
 					before := s.all()
 					require.Equal(t, before.refused(), len(before))
@@ -227,14 +220,7 @@ func TestThoseWhoAreLetGoAfterAFloodMakeNoBurst(t *testing.T) {
 					limiter := newLimiter(t, invoke.LimiterOptions{})
 					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 					start := time.Now()
-					var waiters sync.WaitGroup
-					for i := range int64(1000) {
-						waiters.Go(func() {
-							if err := call(t.Context(), test.all(i+1)); err != nil {
-								t.Error(err)
-							}
-						})
-					}
+					waiters := aThousand(t, call, test.all)
 					waiters.Wait()
 					after := s.between(start, 80*time.Second, 24*time.Hour)
 					first := after[0].at
@@ -478,4 +464,17 @@ func thousand(b *testing.B, do func()) {
 	b.ReportMetric(float64(all[len(all)/2]), "p50-ns")
 	b.ReportMetric(float64(all[len(all)*99/100]), "p99-ns")
 	b.ReportMetric(float64(all[len(all)*999/1000]), "p99.9-ns")
+}
+
+// aThousand makes a thousand calls at once, none of which is to fail.
+func aThousand(t *testing.T, call func(context.Context, bin.Encoder) error, all func(i int64) bin.Encoder) *sync.WaitGroup {
+	var waiters sync.WaitGroup
+	for i := range int64(1000) {
+		waiters.Go(func() {
+			if err := call(t.Context(), all(i+1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return &waiters
 }

@@ -123,26 +123,16 @@ func (t *learning) wander(c *call, now, until time.Time) bool {
 	return true
 }
 
-// chatCeiling is what a chat is limited to in calls a second.
-func (l *Limiter) chatCeiling(chat classify.Peer) float64 {
+// chatLimit is what a chat is limited to: of a window, the calls that it lets through at once,
+// and those a second over a period.
+func (l *Limiter) chatLimit(chat classify.Peer) (limit ratelimit.Limit) {
 	switch rule := l.chatGates(chat).Rule().(type) {
 	case ratelimit.Limit:
-		return rule.Rate
+		limit = rule
 	case ratelimit.Window:
-		return float64(rule.Limit) / rule.Period.Seconds()
+		limit = ratelimit.Limit{Rate: float64(rule.Limit) / rule.Period.Seconds(), Burst: rule.Limit}
 	}
-	return 0
-}
-
-// chatBurst is the most that a call to a chat can cost, 0 while it is paused.
-func (l *Limiter) chatBurst(chat classify.Peer) int {
-	switch rule := l.chatGates(chat).Rule().(type) {
-	case ratelimit.Limit:
-		return rule.Burst
-	case ratelimit.Window:
-		return rule.Limit
-	}
-	return 0
+	return limit
 }
 
 // whole is what is known of a method that was limited as a whole.

@@ -85,7 +85,7 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 		return nil, err
 	}
 	for chat, r := range t.chats {
-		if ceiling := l.chatCeiling(chat); ceiling != r.Ceiling() && r.SetCeiling(ceiling) == nil { // else it is paused
+		if ceiling := l.chatLimit(chat).Rate; ceiling != r.Ceiling() && r.SetCeiling(ceiling) == nil { // else it is paused
 			l.tellLocked(learned{chat: chat}, ratelimit.Change{})
 		}
 	}

@@ -85,13 +85,13 @@ func (r *Rate) failed(call Call) (exact bool) {
 // lost ends a bet that call has lost: the probe got so far only because the server takes
 // more at once.
 func (r *Rate) lost(call Call, passed float64) {
+	probe, wait := r.ramp(r.bet.Base, r.bet.Length), r.again.Sub(r.since.at).Seconds()
 	r.held = max(min(r.bet.Before, call.rate), passed)
 	if !r.bet.Doubt {
-		r.held = r.explain(call, r.held)
+		r.held = r.explain(call, probe, wait, r.held)
 	}
-	spare := r.ramp(r.bet.Base, r.bet.Length).beyond(r.held)
-	saved := r.again.Sub(r.since.at).Seconds() * r.held
-	if r.bet.Doubt && spare < muchSaved*saved {
+	spare := probe.beyond(r.held)
+	if r.bet.Doubt && spare < muchSaved*wait*r.held {
 		// What had held is right, and so is the spare that follows from it, nearly. Of a
 		// server that takes much at once the limit is known without it.
 		r.spare = (r.spare + spare) / 2
@@ -105,12 +105,11 @@ func (r *Rate) lost(call Call, passed float64) {
 // probe of a lost bet and that it was lost with this call: since the probe the server
 // gave what its limit allows, and before that what it had saved in the wait, which is no
 // more than it takes at once, as the probe showed.
-func (r *Rate) explain(call Call, least float64) float64 {
-	wait, span := r.again.Sub(r.since.at).Seconds(), call.at.Sub(r.again).Seconds()
+func (r *Rate) explain(call Call, probe ramp, wait, least float64) float64 {
+	span := call.at.Sub(r.again).Seconds()
 	passed := float64(call.number - r.lowered - 1)
 	passed += min(0.5, (1-margin)*passed) // and a part of one more, if the margin bears the doubt
-	step, probe := (call.rate-least)/40, r.ramp(r.bet.Base, r.bet.Length)
-	best, off := least, math.Inf(1)
+	step, best, off := (call.rate-least)/40, least, math.Inf(1)
 	for i := range 41 { // there may be two that fit, or none
 		at := least + float64(i)*step
 		if o := math.Abs(at*span + min(at*wait, probe.beyond(at)) - passed); o < off {
