@@ -172,6 +172,11 @@ func (t *learning) suspect(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.narrow[c.Category] = suspect{c.Peer, c.sentAs.category}
+	r := t.categories[c.Category]
+	if r != nil && t.whole[c.Method].category == c.Category && c.sentAt.Before(r.over) {
+		// The second flood was quicker to get here, and proved that this is not the chat's.
+		r.Flooded(c.sentAs.category)
+	}
 }
 
 // proved notes that a flood of the method was not that of one chat. If it took a second
