@@ -109,7 +109,7 @@ func resolvePhone() KeyedGate {
 }
 
 // addKeyed makes the limiter's own keyed gates and the program's.
-func (l *Limiter) addKeyed(opts LimiterOptions) error {
+func (l *Limiter) addKeyed(opts Options) error {
 	var errs []error
 	if opts.Chats.Mode > ChatsNever {
 		errs = append(errs, fmt.Errorf("chats: mode is %d: want ChatsOfBots, ChatsAlways or ChatsNever", opts.Chats.Mode))

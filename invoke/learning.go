@@ -100,9 +100,9 @@ const maxLearnedChats = 1024
 // was seen to take, one message at a time.
 const PaceGate = "learned"
 
-func (l *Limiter) newLearning(off bool, limits [classify.Global + 1]ratelimit.Limit) {
+func (l *Limiter) newLearning(mode Learning, limits [classify.Global + 1]ratelimit.Limit) {
 	l.learning = learning{
-		off: off, configured: limits,
+		off: mode == Off, configured: limits,
 		chats: map[classify.Peer]*lesson{}, whole: map[string]whole{}, forgotten: map[learned]forgotten{},
 	}
 	if l.keeper != nil {

@@ -16,7 +16,7 @@ import (
 // lowered, and a limit below it holds at once. Either all changes are made or, with an
 // error that names those that are bad, none.
 //
-// With [LimiterOptions.Shared] the change reaches all processes of the account, those that
+// With a store that is shared the change reaches all processes of the account, those that
 // start within a day included, and UpdateLimits blocks for as long as it takes to tell the
 // store, two seconds at most. Should the store be unavailable, they learn of it when it is
 // back.
@@ -58,7 +58,7 @@ func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Chang
 // [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
 // them. What chats have learned stays, cut to the new limits. Either all changes are made or
 // none. It takes a time that grows with the number of chats that were active lately. With
-// [LimiterOptions.Shared] it reaches all processes, as UpdateLimits does; otherwise it does
+// a store that is shared it reaches all processes, as UpdateLimits does; otherwise it does
 // not block.
 func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
 	next, err := l.updateGates(changes)
