@@ -286,7 +286,7 @@ func (l *Limiter) pacing(p *pass, chat classify.Peer) {
 	if p.pace != (ratelimit.Gate{}) {
 		p.n--
 	}
-	pace, ok := l.pace(chat)
+	pace, ok := l.learned.Gate(chat)
 	if p.pace = pace; ok {
 		p.add(pace.Times(p.messages))
 	}
@@ -300,6 +300,6 @@ func (l *Limiter) repaced(p *pass, chat classify.Peer) bool {
 	if p.messages == 0 {
 		return false
 	}
-	pace, _ := l.pace(chat)
+	pace, _ := l.learned.Gate(chat)
 	return pace != p.pace
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -50,7 +51,8 @@ type Limiter struct {
 	bot     atomic.Bool  // the account is one
 
 	chatMode ChatMode
-	learning learning
+	learned  *adapt.Limits
+	evidence evidence
 	keeper   *keeper // nil: nothing is kept
 	shares   bool    // its gates, with other processes
 	observer Observer
@@ -119,7 +121,7 @@ func (l *Limiter) setUp(opts Options) error {
 	for category, standard := range DefaultLimits() {
 		limits[category] = standard
 	}
-	changed, err := changedLimits(limits, opts.RateLimits)
+	changed, err := adapt.Changed(limits, opts.RateLimits)
 	errs = append(errs, err)
 	for category, limit := range changed {
 		limits[category] = limit
@@ -135,8 +137,15 @@ func (l *Limiter) setUp(opts Options) error {
 		gate.SetMaxWaiters(opts.MaxWaiters)
 		l.gates[category] = gate
 	}
-	l.newLearning(opts.Learning, limits)
-	return l.addKeyed(opts)
+	if err := l.addKeyed(opts); err != nil {
+		return err
+	}
+	l.evidence.whole = map[string]whole{}
+	l.learned = adapt.New(adapt.Options{
+		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
+		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares, Keeps: l.keeper != nil,
+	})
+	return nil
 }
 
 func named(gate string, err error) error {
@@ -144,26 +153,6 @@ func named(gate string, err error) error {
 		bad.Gate = gate
 	}
 	return err
-}
-
-// changedLimits returns what the changes make of the limits that they are about. The error
-// names every category that there is not, and every limit that is out of range.
-func changedLimits(limits [classify.Global + 1]ratelimit.Limit, changes map[classify.Category]ratelimit.Change) (map[classify.Category]ratelimit.Limit, error) {
-	next := make(map[classify.Category]ratelimit.Limit, len(changes))
-	var errs []error
-	for category, change := range changes {
-		if !category.Valid() {
-			errs = append(errs, fmt.Errorf("rate limits: %v is no category: want one of %v", category, classify.Categories()))
-			continue
-		}
-		rule, err := change.Apply(limits[category])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
-			continue
-		}
-		next[category] = rule.(ratelimit.Limit) // a bucket stays a bucket
-	}
-	return next, errors.Join(errs...)
 }
 
 // Congestion is that of the busiest category, the global gate included: 0 when all are
