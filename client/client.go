@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -17,6 +18,7 @@ import (
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/keyed"
@@ -29,6 +31,7 @@ type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
 	keyed    *keyed.Limiter
+	updates  *dispatch.Dispatcher // nil without a handler
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -42,14 +45,17 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	if counts == nil {
 		counts, noCounts = keyed.New(keyed.Options{})
 	}
-	if err := errors.Join(checkApp(appID, appHash), err, noCounts); err != nil {
+	if err := errors.Join(checkApp(appID, appHash), checkUpdates(opts.Updates), err, noCounts); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c := &Client{choke: choke, keyed: counts, allowCDN: opts.Telegram.AllowCDN}
 
 	t := opts.Telegram
-	// The innermost of the middlewares, and not in an array that is the caller's.
-	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], telegram.MiddlewareFunc(c.learningDC), choke)
+	t.Middlewares = slices.Clone(t.Middlewares)
+	if t.UpdateHandler != nil {
+		c.dispatchUpdates(&t, opts)
+	}
+	t.Middlewares = append(t.Middlewares, telegram.MiddlewareFunc(c.learningDC), choke) // the innermost ones
 	if t.Logger == nil && opts.Logger != nil {
 		// Below warnings, gotd logs parts of the session.
 		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
@@ -95,6 +101,9 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 // connection has failed for good. It returns f's error, wrapped; a ctx that is done
 // is no error. A client runs once; a second Run is an error.
 //
+// Run ends the contexts of the update handlers and returns when they have returned.
+// Updates that still wait for a handler are dropped.
+//
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
 // limiter that is shared goes on for the others.
@@ -102,7 +111,10 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 	if c.ran.Swap(true) {
 		return errors.New("client: a client runs once: make another with New")
 	}
-	defer c.choke.Close()
+	if c.updates != nil {
+		defer c.updates.Close()
+	}
+	defer c.choke.Close() // first, since handlers may wait for calls
 	return c.telegram.Run(ctx, func(ctx context.Context) error {
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)
