@@ -30,6 +30,7 @@ type call struct {
 	mark   adapt.Mark    // and what the limits that were learned knew then
 	queued bool          // at the gate of its chat, before the last of them
 	gate   string        // where it waited last
+	lost   int           // those of them whose connection was lost
 	floods int           // those of them that were flooded and count as retries
 	slept  time.Duration // flood waits that count
 	server *tgerr.Error  // what the server said to the last of them
@@ -46,6 +47,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
+		if c.repeat(ctx, input, err) {
+			continue
+		}
 		if !notice.Waitable() {
 			return c.refused(ctx, err)
 		}
@@ -222,7 +226,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
-	if err == nil {
+	if err == nil || c.arrived(output, err) {
 		answered = true
 		c.passed(pass)
 		c.m.limiter.guard.Passed(c.floodCall(ctx))
