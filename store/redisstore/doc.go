@@ -40,10 +40,23 @@
 //     each of N gets an Nth, however often it asks. What one leaves, others take.
 //   - A process that knows a gate to be used more than the server does is believed, so
 //     that neither a server that was away nor one that has lost its data makes a burst.
-//   - A call ends within the timeout, 100 ms unless set, and an error says whether the
-//     store was unavailable, the context was done or an argument was wrong. No error
-//     holds a password.
-//   - No goroutines: Watch runs in its caller's.
+//   - A call ends within the timeout, 500 ms unless set, and an error says whether the
+//     store was unavailable, whether waiting helps, the context was done or an argument was
+//     wrong. No error holds a password.
+//   - A server that is far away serves: setting a connection up has a time of its own,
+//     during which calls fail, and an answer that is late costs no connection.
+//
+// # Rights
+//
+// Under an access control list the user needs the keys weir:{account}:*, the channel
+// weir:{account}:news and these commands:
+//
+//	ACL SETUSER bot on >password resetkeys ~weir:{account}:* resetchannels &weir:{account}:news
+//	    +@connection +select +eval +evalsha +script|load +time +get +set +del +pexpire +pexpireat
+//	    +rpush +llen +lrange +lindex +lset +ltrim +hset +hgetall +hdel
+//	    +zadd +zrem +zrangebyscore +zrevrange +publish +subscribe +unsubscribe
+//
+// [Store.Check] names what is missing; invoke.NewLimiter calls it.
 //
 // # What it does not promise
 //

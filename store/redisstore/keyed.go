@@ -16,9 +16,11 @@ func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, erro
 		record = 1
 	}
 	const doing = "decide"
-	answer, err := s.run(ctx, doing, s.scripts.decide,
-		[]string{s.clockKey(), s.stateKey(r.Window.Kind, r.Key)},
-		r.Window.Kind.String(), r.Window.Limit, r.Window.Period.Microseconds(), r.Cost, record)
+	answer, err := s.run(ctx, doing, question{
+		script: s.scripts.decide,
+		keys:   []string{s.clockKey(), s.stateKey(r.Window.Kind, r.Key)},
+		args:   []any{r.Window.Kind.String(), r.Window.Limit, r.Window.Period.Microseconds(), r.Cost, record},
+	})
 	if err != nil {
 		return keyed.Result{}, err
 	}
@@ -40,7 +42,7 @@ func (s *Store) Reset(ctx context.Context, key string) error {
 	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
 		keys = append(keys, s.stateKey(kind, key))
 	}
-	_, err := s.run(ctx, "reset", s.scripts.reset, keys)
+	_, err := s.run(ctx, "reset", question{script: s.scripts.reset, keys: keys})
 	return err
 }
 
