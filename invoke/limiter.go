@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/gotd/td/clock"
 
 	"github.com/weirtg/weir/classify"
@@ -70,6 +72,11 @@ type LimiterOptions struct {
 	// StoreBack. nil is fine. What happens to calls is told to that of [Options].
 	Observer Observer
 
+	// Logger gets a line when the store is lost and one when it is back, at most one of each
+	// in a minute. nil writes them to standard error, since an account whose processes no
+	// longer share their limits should not go unnoticed; zap.NewNop() writes nothing.
+	Logger *zap.Logger
+
 	// Clock is the source of time, clock.System when nil.
 	Clock clock.Clock
 }
@@ -99,19 +106,31 @@ type Limiter struct {
 	shares   bool    // its gates, with other processes
 	observer Observer
 	stores   stores
+	policy   store.Policy // while a store is away
+	log      *zap.Logger  // of stores
+	logged   *condenser
 
 	life context.Context // done after Close
 	end  context.CancelFunc
 }
 
 // NewLimiter returns a limiter with full buckets. The error names every limit that is
-// out of range, every category that does not exist, and every gate that is wrong. With a
-// Memory it blocks while that is read, two seconds at most.
+// out of range, every category that does not exist, and every gate that is wrong.
+//
+// With a Memory or a Shared it asks the store, and reads what is remembered; it blocks for
+// that, seven seconds at most. A store that waiting does not mend (a wrong password, a right
+// that is missing, a replica) is an error under every policy, which matches
+// store.ErrMisconfigured and says what to do. One that is away for now is an error under
+// store.Closed; otherwise it is logged, and joined when it is there.
 func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
-	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, byName: map[string]*ratelimit.Gates{}}
+	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, policy: opts.OnFailure, byName: map[string]*ratelimit.Gates{}}
+	if l.log = opts.Logger; l.log == nil {
+		l.log = standardError()
+	}
+	l.logged = newCondenser(opts.Clock)
 	l.life, l.end = context.WithCancel(context.Background())
 	if opts.Memory != nil {
 		l.keeper = newKeeper(opts.Memory, l.memoryChanged)
@@ -121,11 +140,12 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 	})
 	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
-	if err == nil && l.keeper != nil {
-		err = l.recall(opts.OnFailure)
+	if err == nil {
+		err = l.join(opts)
 	}
 	if err != nil {
 		l.end()
+		l.stores.close(l.clock)
 		return nil, err
 	}
 	if l.keeper != nil {
@@ -324,7 +344,7 @@ func (l *Limiter) storeChanged(which *error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*which = err
-	if l.observer != nil && s.telling == nil && !s.closed {
+	if s.telling == nil && !s.closed {
 		s.telling = make(chan struct{})
 		go l.tellStores()
 	}
@@ -350,6 +370,7 @@ func (l *Limiter) tellStores() {
 		s.mu.Unlock()
 		func() {
 			defer s.mu.Lock()
+			l.logStore(e)
 			l.tell(e)
 		}()
 	}

@@ -89,7 +89,7 @@ func (o *Options) setDefaults() error {
 func (o Options) limiter() LimiterOptions {
 	return LimiterOptions{
 		RateLimits: o.RateLimits, Chats: o.Chats, Gates: o.Gates, MaxWaiters: o.MaxWaiters,
-		Observer: o.Observer, Clock: o.Clock,
+		Observer: o.Observer, Logger: o.Logger, Clock: o.Clock,
 	}
 }
 

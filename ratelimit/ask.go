@@ -9,7 +9,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// A store is to answer within 100 ms. These bounds are for one that does not.
+// These bounds are for a store that does not answer. One that is a [Patient] has its own.
 const (
 	askTime      = 500 * time.Millisecond
 	giveBackTime = 100 * time.Millisecond
@@ -36,7 +36,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
-	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), askTime)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), l.askTime)
 	admitted, found, err := l.shared.Take(asking, charges)
 	cancel()
 	if err == nil && len(found) != len(charges) {

@@ -106,6 +106,7 @@ func (r runCommand) settings(cfg config.Config, p process) (settings, error) {
 		MaxWaiters:   cfg.MaxWaiters,
 		LearnNothing: cfg.Learning != nil && !*cfg.Learning,
 		Observer:     observer,
+		Logger:       logger,
 	}
 	s.client = client.Options{
 		SleepThreshold: sleepThreshold(cfg.SleepThreshold),

@@ -31,11 +31,11 @@ func (s *Store) advice(err error) string {
 	switch {
 	case has("WRONGPASS"), has("ERR AUTH "), has("ERR invalid password"):
 		return "the server does not accept the user name or the password: correct them in the URL, redis://user:password@host:6379/0"
-	case has("NOAUTH"):
+	case has("NOAUTH"), has("unauthenticated"): // the latter for a question of many words
 		return "the server asks for a password and none was given: put it into the URL, redis://user:password@host:6379/0"
-	case has("NOPERM", "channel"), has("ACL failure", "channel"):
+	case has("NOPERM", "channel"), has("ACL failure", "channel"), has("can't publish to the channel"):
 		return "the user may not use the channel " + s.newsChannel() + ": allow it with ACL SETUSER <user> &" + s.newsChannel()
-	case has("NOPERM", "key"), has("ACL failure", "key"):
+	case has("NOPERM", "key"), has("ACL failure", "key"), has("can't access at least one of the keys"):
 		return "the user may not use the keys " + s.prefix + "*: allow them with ACL SETUSER <user> ~" + s.prefix + "*"
 	case has("NOPERM"), has("ACL failure"), has("can't run this command"):
 		return "the user may not run a command that is needed: allow it with ACL SETUSER <user> +<command>"

@@ -95,15 +95,11 @@ func (s *Store) checkScripts(ctx context.Context) error {
 // loadScripts saves the first question of each script a round trip. A user that may not
 // load scripts still runs them.
 func (s *Store) loadScripts(ctx context.Context) {
-	var loading []*redis.Script
-	for _, script := range []*redis.Script{
-		s.scripts.decide, s.scripts.reset, s.scripts.take, s.scripts.giveBack, s.scripts.save, s.scripts.load,
-	} {
-		loading = append(loading, script)
-	}
+	// Script.Load would take the empty answer of a command that is not sent yet for the
+	// script's hash.
 	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, script := range loading {
-			script.Load(ctx, p)
+		for _, source := range s.scripts.sources {
+			p.ScriptLoad(ctx, source)
 		}
 		return nil
 	})

@@ -80,6 +80,9 @@ func (s *Store) returnLate(gates []gate, answer any) {
 	_ = s.scripts.giveBack.Run(ctx, s.client, s.keysOf(gates), args...).Err()
 }
 
+// Patience implements ratelimit.Patient: a little more than the Timeout.
+func (s *Store) Patience() time.Duration { return s.timeout + 100*time.Millisecond }
+
 // GiveBack implements ratelimit.Shared. A bucket gets back what it has not refilled
 // since, and a window what still counts in it. What this store has not taken, or so
 // long ago that it has taken hundreds of others since, is not given back.

@@ -52,10 +52,11 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store      = (*Store)(nil)
-	_ store.Memory     = (*Store)(nil)
-	_ ratelimit.Shared = (*Store)(nil)
-	_ store.Checker    = (*Store)(nil)
+	_ keyed.Store       = (*Store)(nil)
+	_ store.Memory      = (*Store)(nil)
+	_ ratelimit.Shared  = (*Store)(nil)
+	_ ratelimit.Patient = (*Store)(nil)
+	_ store.Checker     = (*Store)(nil)
 )
 
 var errClosed = errors.New("the store was closed")
@@ -75,7 +76,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-type scripts struct{ decide, reset, take, giveBack, save, load *redis.Script }
+type scripts struct {
+	decide, reset, take, giveBack, save, load *redis.Script
+
+	sources []string // of all
+}
 
 var (
 	//go:embed lua/clock.lua
@@ -98,17 +103,17 @@ var (
 
 // newScripts puts the scripts together. Tests replace the server's clock in them.
 func newScripts(in *strings.Replacer) scripts {
+	var all scripts
 	script := func(parts ...string) *redis.Script {
-		return redis.NewScript(in.Replace(strings.Join(parts, "")))
+		source := in.Replace(strings.Join(parts, ""))
+		all.sources = append(all.sources, source)
+		return redis.NewScript(source)
 	}
-	return scripts{
-		decide:   script(clockLua, hitsLua, decideLua),
-		reset:    script(`return redis.call('DEL', unpack(KEYS))`),
-		take:     script(clockLua, hitsLua, gateLua, takeLua),
-		giveBack: script(clockLua, hitsLua, gateLua, giveBackLua),
-		save:     script(saveLua),
-		load:     script(loadLua),
-	}
+	all.decide, all.reset = script(clockLua, hitsLua, decideLua), script(`return redis.call('DEL', unpack(KEYS))`)
+	all.take = script(clockLua, hitsLua, gateLua, takeLua)
+	all.giveBack = script(clockLua, hitsLua, gateLua, giveBackLua)
+	all.save, all.load = script(saveLua), script(loadLua)
+	return all
 }
 
 func (s *Store) ready(ctx context.Context, doing string) error {

@@ -1,0 +1,76 @@
+package invoke_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/store"
+)
+
+// checked is a store that says before its first use whether it can be used.
+type checked struct {
+	*stuck
+	alone
+	err error
+}
+
+func (c checked) Check(context.Context) error { return c.err }
+
+var misconfigured = fmt.Errorf("%w, %w: wrong password", store.ErrUnavailable, store.ErrMisconfigured)
+
+func TestStoreThatWaitingDoesNotMendFailsTheLimiterUnderEveryPolicy(t *testing.T) {
+	for _, policy := range []store.Policy{store.Closed, store.Open, store.Local} {
+		for name, opts := range map[string]invoke.LimiterOptions{
+			"memory": {Memory: checked{stuck: &stuck{disk: newDisk()}, err: misconfigured}},
+			"shared": {Shared: checked{err: misconfigured}},
+		} {
+			t.Run(fmt.Sprint(policy, " ", name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opts.OnFailure = policy
+					limiter, err := invoke.NewLimiter(opts)
+					require.ErrorIs(t, err, store.ErrMisconfigured)
+					require.ErrorContains(t, err, "wrong password")
+					require.Nil(t, limiter)
+				})
+			})
+		}
+	}
+}
+
+func TestStoreThatIsAwayAtTheStartFailsTheLimiterUnderClosedOnly(t *testing.T) {
+	for _, policy := range []store.Policy{store.Closed, store.Open, store.Local} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, err := invoke.NewLimiter(invoke.LimiterOptions{
+				Shared: checked{err: store.ErrUnavailable}, OnFailure: policy, Logger: zap.NewNop(),
+			})
+			if policy == store.Closed {
+				require.ErrorIs(t, err, store.ErrUnavailable)
+				return
+			}
+			require.NoError(t, err)
+			limiter.Close()
+		})
+	}
+}
+
+func TestStoreThatIsLostIsLoggedWithoutAnObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.InfoLevel)
+		d := &stuck{disk: newDisk()}
+		d.set(false, true)
+		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d, OnFailure: store.Local, Logger: zap.New(core)})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 1, logged.FilterMessageSnippet("The store is away").Len())
+		require.Equal(t, "stuck: store unavailable", logged.All()[0].ContextMap()["error"])
+		d.set(false, false)
+		limiter.Close()
+	})
+}
