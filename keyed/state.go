@@ -42,7 +42,8 @@ const maxTime = 1 << 61
 //
 // The request has to be one that [Request.Validate] accepts. The time should never be
 // one before that of an earlier decision; if it is, what was charged later counts all
-// the same. The error matches [ErrState].
+// the same, unless that is more than a period ahead, which is not believed: such a state
+// counts as empty. The error matches [ErrState].
 func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 	if !s.valid(r.Window.Kind) {
 		return Result{}, s, ErrState
@@ -54,7 +55,7 @@ func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 		record: r.Record,
 		now:    min(max(0, now.UnixMicro()), maxTime/2),
 	}
-	if s.Expired(now) {
+	if s.Expired(now) || s.ahead(r.Window.Kind, d.now, d.period) {
 		s = s[:0]
 	}
 	switch r.Window.Kind {
@@ -71,6 +72,24 @@ func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 		ResetAt:    time.UnixMicro(d.reset),
 		RetryAfter: time.Duration(min(d.retry, math.MaxInt64/1000)) * time.Microsecond,
 	}, s, nil
+}
+
+// ahead reports whether s was charged more than a period from now. That is damage, or a clock
+// that was far wrong, and would lock the key until that time.
+func (s State) ahead(k Kind, now, period int64) bool {
+	if len(s) == 0 {
+		return false
+	}
+	var at int64
+	switch k {
+	case Sliding:
+		at = s.hitAt(s.hits() - 1)
+	case Bucket:
+		at = s.expires() - s.bucketPeriod()
+	default:
+		at = s.time()
+	}
+	return at > now+period
 }
 
 // Expired reports whether nothing in the state counts any more, so that a store can
@@ -96,7 +115,7 @@ func (s State) valid(k Kind) bool {
 			s.hitAt(s.hits()-1) >= 0 && s.hitAt(s.hits()-1) <= s.expires()
 	case Bucket:
 		return len(s) == bucketSize && s.bucketLimit() > 0 && s.bucketLimit() <= MaxLimit &&
-			s.fraction() < s.bucketLimit() && s.bucketPeriod() > 0 && s.bucketPeriod() <= maxTime
+			s.fraction() < s.bucketLimit() && s.bucketPeriod() > 0 && s.bucketPeriod() <= MaxPeriod.Microseconds()
 	default:
 		return len(s) == counterSize && s.used() <= MaxLimit && s.time() >= 0 && s.time() <= s.expires()
 	}

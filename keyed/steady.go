@@ -23,11 +23,16 @@ type Steady struct {
 // stands is how far a clock may be set back for a Steady to wait for it.
 const stands = int64(time.Second / time.Microsecond)
 
+// MaxAhead is how far a time that was stored may be ahead of the clock and still be believed.
+// One further on is damage, or the clock was wrong by more than anybody needs made up for.
+const MaxAhead = 366 * 24 * time.Hour
+
 // NewSteady returns a clock that does not go back before last, which is a time that
-// another Steady has told, or zero.
+// another Steady has told, or zero. A last that is more than [MaxAhead] after c, or before
+// 1970, counts as zero.
 func NewSteady(c clock.Clock, last time.Time) *Steady {
 	s := &Steady{clock: c}
-	if !last.IsZero() {
+	if last.UnixMicro() > 0 && !last.After(c.Now().Add(MaxAhead)) {
 		s.last.Store(last.UnixMicro())
 	}
 	return s

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gotd/td/clock"
 	bolt "go.etcd.io/bbolt"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/store"
@@ -24,6 +26,10 @@ type Options struct {
 	// LockTimeout is how long Open waits for another process to close the file, as one
 	// that is being replaced does. 1 s unless set.
 	LockTimeout time.Duration
+
+	// Logger gets a line when a number in the file could not be believed and was repaired. nil
+	// writes it to standard error; zap.NewNop() writes nothing.
+	Logger *zap.Logger
 
 	// For tests: openFile is in place of os.OpenFile, and unsafe leaves out fsync.
 	openFile func(string, int, os.FileMode) (*os.File, error)
@@ -90,6 +96,10 @@ func Open(path string, o Options) (*Store, error) {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = time.Second
 	}
+	if o.Logger == nil {
+		encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+		o.Logger = zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.WarnLevel)).Named("weir")
+	}
 	if o.openFile == nil {
 		o.openFile = os.OpenFile
 	}
@@ -141,6 +151,17 @@ func (s *Store) open(o Options) error {
 		})
 		if err != nil {
 			return errors.Join(err, s.db.Close())
+		}
+		if now := o.Clock.Now(); last.After(now.Add(keyed.MaxAhead)) {
+			// A state that is ahead as well is dropped when it is used.
+			o.Logger.Warn("The clock in the file is not believed: windows go on from the system's",
+				zap.String("file", s.path), zap.Int64("stored_us", last.UnixMicro()), zap.Time("system", now),
+				zap.Duration("most_ahead", keyed.MaxAhead))
+			if err := s.db.Update(func(tx *bolt.Tx) error {
+				return tx.Bucket(root).Put(latest, le.AppendUint64(nil, uint64(now.UnixMicro())))
+			}); err != nil {
+				return errors.Join(err, s.db.Close())
+			}
 		}
 		s.clock = keyed.NewSteady(o.Clock, last)
 		return nil

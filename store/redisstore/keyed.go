@@ -30,7 +30,7 @@ func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, erro
 	}
 	return keyed.Result{
 		Limited:    got[0] > 0,
-		RetryAfter: time.Duration(got[0]) * time.Microsecond,
+		RetryAfter: micros(got[0]),
 		Remaining:  int(got[1]),
 		ResetAt:    time.UnixMicro(got[2]),
 	}, nil

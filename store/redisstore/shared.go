@@ -50,9 +50,9 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 	found := make([]ratelimit.Found, len(gates))
 	for i, g := range gates {
 		f := got[2+2*i:]
-		found[i].Wait = time.Duration(f[0]) * time.Microsecond
+		found[i].Wait = micros(f[0])
 		if g.kind == bucket {
-			found[i].Used.Refill = time.Duration(f[1]) * time.Microsecond
+			found[i].Used.Refill = micros(f[1])
 		} else {
 			found[i].Used.Count = int(f[1])
 		}
@@ -61,6 +61,11 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 		}
 	}
 	return admitted, found, nil
+}
+
+// micros is so many microseconds, from none to what a Duration holds.
+func micros(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), math.MaxInt64/1000)) * time.Microsecond
 }
 
 // returnLate gives back what was charged when nobody waited for the answer any more. It runs
