@@ -23,13 +23,13 @@ type checked struct {
 
 func (c checked) Check(context.Context) error { return c.err }
 
-var misconfigured = fmt.Errorf("%w, %w: wrong password", store.ErrUnavailable, store.ErrMisconfigured)
+var errPassword = fmt.Errorf("%w, %w: wrong password", store.ErrUnavailable, store.ErrMisconfigured)
 
 func TestStoreThatWaitingDoesNotMendFailsTheLimiterUnderEveryPolicy(t *testing.T) {
 	for _, policy := range []store.Policy{store.Closed, store.Open, store.Local} {
 		for name, opts := range map[string]invoke.LimiterOptions{
-			"memory": {Memory: checked{stuck: &stuck{disk: newDisk()}, err: misconfigured}},
-			"shared": {Shared: checked{err: misconfigured}},
+			"memory": {Memory: checked{stuck: &stuck{disk: newDisk()}, err: errPassword}},
+			"shared": {Shared: checked{err: errPassword}},
 		} {
 			t.Run(fmt.Sprint(policy, " ", name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

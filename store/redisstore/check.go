@@ -71,9 +71,9 @@ func (s *Store) checkScripts(ctx context.Context) error {
 		return s.maybeLacks("eval", err)
 	}
 	list, _ := answer.([]any)
-	for i := 0; i+1 < len(list); i += 2 {
-		command, _ := list[i].(string)
-		said, _ := list[i+1].(string)
+	if len(list) > 1 { // the first is reason enough
+		command, _ := list[0].(string)
+		said, _ := list[1].(string)
 		err := errors.New(said)
 		if advice := s.advice(err); advice == "" || strings.Contains(said, "OOM") {
 			return err // it may pass
