@@ -14,14 +14,10 @@ import (
 const (
 	floodFact   = "flood/"
 	refusalFact = "refusal/"
-	rateFact    = "rate/"
 	limitFact   = "limit/"
 )
 
 const (
-	// rateKept is how long a learned rate is remembered: what an account may do a month
-	// later is another question.
-	rateKept = 30 * 24 * time.Hour
 	// refusalKept is how long a refusal that never passes is, unless it is cleared.
 	refusalKept = 365 * 24 * time.Hour
 	// limitsKept is how long a change of the limits reaches processes that start later.
@@ -40,24 +36,16 @@ const (
 // minKept is the shortest flood that is worth remembering over a restart.
 const minKept = 2 * time.Second
 
-// join asks the stores whether they can be used, and brings back what was remembered, before
-// the first call.
-func (l *Limiter) join(opts LimiterOptions) error {
-	memory, _ := opts.Memory.(store.Checker)
-	shared, _ := opts.Shared.(store.Checker)
-	if memory != nil {
-		err := l.check(memory, opts.OnFailure)
-		if err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-	}
-	if shared != nil && shared != memory {
-		if err := l.check(shared, opts.OnFailure); err != nil {
-			return fmt.Errorf("shared gates: %w", err)
-		}
-	}
+// join asks the store whether it can be used, and brings back what was remembered, before the
+// first call.
+func (l *Limiter) join(opts Options) error {
 	if l.keeper == nil {
 		return nil
+	}
+	if c, ok := opts.Store.(store.Checker); ok {
+		if err := l.check(c, opts.OnFailure); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
 	}
 	return l.recall(opts.OnFailure)
 }
@@ -194,12 +182,10 @@ func (l *Limiter) gatherLocked() {
 			k.pending[r.Key()] = fact(r.Key(), r, l.clock.Now().Add(refusalKept))
 		}
 	}
-	if !l.learning.news.Load() {
-		return
-	}
-	if now := l.clock.Now(); l.learning.urgent.Swap(false) || len(floods) > 0 || !now.Before(k.next) {
+	news, urgent := l.learned.News()
+	if now := l.clock.Now(); news && (urgent || len(floods) > 0 || !now.Before(k.next)) {
 		k.next = now.Add(rateEvery)
-		for _, f := range l.learning.changes(now) {
+		for _, f := range l.learned.Changes() {
 			k.pending[f.Key] = f
 		}
 	}

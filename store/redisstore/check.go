@@ -32,7 +32,7 @@ func (s *Store) Check(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	heard := make(chan error, 1)
-	s.running.Go(func() { heard <- s.checkChannel(bounded) })
+	go func() { heard <- s.checkChannel(bounded) }()
 	err := s.checkScripts(bounded)
 	if err != nil {
 		cancel() // one reason is enough

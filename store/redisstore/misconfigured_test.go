@@ -23,7 +23,7 @@ var policies = []store.Policy{store.Closed, store.Open, store.Local}
 func startsNoLimiter(t *testing.T, s *Store, says ...string) {
 	t.Helper()
 	for _, policy := range policies {
-		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: s, Shared: s, OnFailure: policy, Logger: zap.NewNop()})
+		limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: policy, Logger: zap.NewNop()})
 		require.True(t, limiter == nil, "a limiter was started under %v", policy)
 		require.ErrorIs(t, err, store.ErrMisconfigured, policy)
 		require.ErrorIs(t, err, store.ErrUnavailable, policy)
@@ -36,7 +36,7 @@ func startsNoLimiter(t *testing.T, s *Store, says ...string) {
 
 func startsALimiter(t *testing.T, s *Store) {
 	t.Helper()
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: s, Shared: s, Logger: zap.NewNop()})
+	limiter, err := invoke.NewLimiter(invoke.Options{Store: s, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	permit, err := limiter.TryAcquire(classify.Message)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestErrorsThatMayPassAreNoMistakeOfTheConfiguration(t *testing.T) {
 		err := s.Check(context.Background())
 		require.ErrorIs(t, err, store.ErrUnavailable, answer)
 		require.NotErrorIs(t, err, store.ErrMisconfigured, answer)
-		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: s, Shared: s, OnFailure: store.Local, Logger: zap.NewNop()})
+		limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: store.Local, Logger: zap.NewNop()})
 		require.NoError(t, err, answer)
 		limiter.Close()
 		m.SetError("")

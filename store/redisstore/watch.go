@@ -49,11 +49,26 @@ func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
 // follow subscribes, tells all facts and then what is saved, until the connection is
 // lost or ctx is done.
 func (s *Store) follow(ctx context.Context, f func(store.Fact)) error {
-	// To connect to a server that hangs takes the client's own time, whatever becomes of ctx.
 	connecting, cancel := context.WithTimeout(ctx, max(silence, s.connect))
 	defer cancel()
-	sub := s.client.Subscribe(connecting, s.newsChannel())
-	defer sub.Close()
+	sub := s.client.Subscribe(ctx)
+	// To connect to a server that hangs takes the client's own time, whatever becomes of ctx,
+	// and Close of sub waits for it.
+	connected := make(chan error, 1)
+	go func() { connected <- sub.Subscribe(connecting, s.newsChannel()) }()
+	select {
+	case err := <-connected:
+		defer sub.Close()
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		go func() {
+			<-connected
+			_ = sub.Close()
+		}()
+		return ctx.Err()
+	}
 	defer context.AfterFunc(ctx, func() { sub.Close() })() // ends a read
 	receiving := connecting                                // it may connect once more
 	for asked := false; ; receiving = ctx {
