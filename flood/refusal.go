@@ -106,6 +106,12 @@ func needsNoLogin(method string) bool {
 	return false
 }
 
+// provesKey reports whether the method succeeds only with a key that is good, or makes it
+// so, though [needsNoLogin] counts it among the steps of a login.
+func provesKey(method string) bool {
+	return method == "auth.exportAuthorization" || method == "auth.importAuthorization"
+}
+
 // logsIn reports whether whoever calls the method with success is logged in then.
 func logsIn(method string) bool {
 	switch method {

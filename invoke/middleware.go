@@ -96,7 +96,7 @@ func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.Hand
 // a pool: floods are known by data centre. 0 is the account's own.
 func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), dc: m.limiter.bookDC(dc)}
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.bookDC(dc)}
 		if err := c.opt.check(); err != nil {
 			return err
 		}
