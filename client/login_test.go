@@ -60,10 +60,10 @@ func newcomer(t *testing.T, dc int, f func(ctx context.Context, w *world, c *cli
 	file, err := boltstore.Open(path, boltstore.Options{Clock: w.now})
 	require.NoError(t, err)
 	defer file.Close()
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: file, Clock: w.now})
+	limiter, err := invoke.NewLimiter(invoke.Options{Store: file, Clock: w.now})
 	require.NoError(t, err)
 	defer limiter.Close()
-	opts := client.Options{Limiter: limiter}
+	opts := client.Options{Options: invoke.Options{Limiter: limiter}}
 	opts.Telegram.SessionStorage = &session.StorageMemory{}
 	opts.Telegram.DC = dc
 	c := newClient(t, w.Cloud, opts)
