@@ -226,8 +226,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if err == nil {
 		answered = true
 		c.passed(pass)
-		c.m.limiter.learn(c.floodCall(ctx), output)
-		return flood.Notice{}, nil
+		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)

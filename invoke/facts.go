@@ -23,6 +23,8 @@ func fact(key string, value any, until time.Time) store.Fact {
 // read is ignored: it is of another version.
 func (l *Limiter) told(f store.Fact) {
 	switch {
+	case f.Key == accountFact:
+		l.toldOwner(f)
 	case strings.HasPrefix(f.Key, floodFact):
 		var r flood.Record
 		if f.Value == nil {

@@ -9,20 +9,27 @@ import (
 )
 
 // learn reads from a successful answer who the account is, and what it proves about
-// refusals: a login by any means mends those that were about the login.
-func (l *Limiter) learn(call flood.Call, output bin.Decoder) {
+// refusals: a login by any means mends those that were about the login. The error matches
+// ErrOtherAccount.
+func (m *Middleware) learn(call flood.Call, output bin.Decoder) error {
+	l := m.limiter
 	cleared := l.guard.Passed(call)
 	self, loggedIn := account(output)
 	// An authorization that was imported is good in its own data centre only.
 	if loggedIn && call.Method != "auth.importAuthorization" {
 		cleared += l.guard.LoggedIn()
 	}
-	if self != nil {
-		l.SetBot(self.Bot)
-	}
 	if cleared > 0 {
 		l.remember()
 	}
+	if self == nil {
+		return nil
+	}
+	if err := m.shown(self.ID); err != nil {
+		return err
+	}
+	l.SetBot(self.Bot)
+	return nil
 }
 
 // account returns the account that the answer shows, nil if it shows none, and whether the
