@@ -125,38 +125,6 @@ func (g *Guard) Check(call Call) error {
 	return nil
 }
 
-// concerns are the keys of all refusals that would concern the call, from first on.
-func concerns(call Call) (ks [4]refusalKey, first int) {
-	ks = [...]refusalKey{
-		{kind: AuthGone, dc: call.DC}, {kind: AccountBanned},
-		{kind: AccountFrozen, method: call.Method}, {kind: SpamLimited, method: call.Method},
-	}
-	if needsNoLogin(call.Method) {
-		ks[1].method = call.Method
-		return ks, 1
-	}
-	return ks, 0
-}
-
-// reach tells what a refusal of the call concerns. That a key is no longer good is not
-// counted for calls that need none, since they are how to get a new one, nor for the
-// question whether anybody is logged in, to which it is the ordinary answer.
-func (k RefusalKind) reach(call Call, server *tgerr.Error) (key refusalKey, counts bool) {
-	key.kind = k
-	switch free := needsNoLogin(call.Method); k {
-	case AuthGone:
-		key.dc = call.DC
-		return key, !free && !(call.AsksSelf && server.IsType("AUTH_KEY_UNREGISTERED"))
-	case AccountBanned:
-		if free {
-			key.method = call.Method
-		}
-	default:
-		key.method = call.Method
-	}
-	return key, true
-}
-
 func (r *Refusal) refuse(call Call) *RefusalError {
 	return &RefusalError{
 		Kind: r.Kind, Method: call.Method, Chat: call.Chat, DC: call.DC, Count: len(r.At), Since: r.At[0],

@@ -17,7 +17,7 @@ func TestLoginTokenIsGoodForHalfAMinuteAndOnce(t *testing.T) {
 	t.Parallel()
 	now := neo.NewTime(time.Unix(1_700_000_000, 0))
 	cloud := newCloud(t, localdc.Options{Clock: now})
-	connect(t, cloud, func(*telegram.Options) {}, func(ctx context.Context, client *telegram.Client) {
+	connect(t, cloud, nil, func(ctx context.Context, client *telegram.Client) {
 		require.ErrorContains(t, cloud.AcceptLogin("no base64!"), "login token is not base64")
 		require.ErrorContains(t, cloud.AcceptLogin(qrlogin.NewToken([]byte("other"), 0).String()), "not known or has expired")
 
