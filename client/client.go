@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -48,30 +49,20 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	c := &Client{choke: choke, keyed: counts, allowCDN: opts.Telegram.AllowCDN}
 
 	t := opts.Telegram
-	// The innermost of the middlewares, and not in an array that is the caller's.
-	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], telegram.MiddlewareFunc(c.learningDC), choke)
+	// The choke point is the innermost, so that it sees what the others send again.
+	t.Middlewares = slices.Concat(
+		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
+		t.Middlewares,
+		[]telegram.Middleware{telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports), choke},
+	)
 	if t.Logger == nil && opts.Logger != nil {
 		// Below warnings, gotd logs parts of the session.
 		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
 		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
 	}
-	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
+	t.OnTransfer = c.chokeTransfer(t.OnTransfer)
 	c.telegram = telegram.NewClient(appID, appHash, t)
 	return c, nil
-}
-
-// chargeTransfer takes a token for the import of an authorisation, which gotd
-// sends below its middlewares.
-func (c *Client) chargeTransfer(next telegram.AuthTransferHandler) telegram.AuthTransferHandler {
-	return func(ctx context.Context, client *telegram.Client, transfer func(context.Context) error) error {
-		if err := c.choke.Acquire(ctx, classify.Account); err != nil {
-			return err
-		}
-		if next == nil {
-			return transfer(ctx)
-		}
-		return next(ctx, client, transfer)
-	}
 }
 
 // learnDC tells the limiter which data centre the account lives in. It looks at each

@@ -32,6 +32,8 @@ func (l *Limiter) told(f store.Fact) {
 		return
 	}
 	switch {
+	case f.Key == accountFact:
+		l.toldOwner(f)
 	case strings.HasPrefix(f.Key, floodFact):
 		var r flood.Record
 		if f.Value == nil {

@@ -51,6 +51,7 @@ type Limiter struct {
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
 	bot     atomic.Bool  // the account is one
+	owner   owner
 
 	chatMode ChatMode
 	learned  *adapt.Limits
