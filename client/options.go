@@ -12,7 +12,6 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -50,10 +49,6 @@ type Options struct {
 	MaxRetries int
 	// Categories change how calls are classified.
 	Categories classify.Options
-
-	// Keyed counts what the program allows its users, see [Client.Keyed]. nil counts in
-	// memory. The client does not close it.
-	Keyed *keyed.Limiter
 
 	// Observer is told what happens to each call, and, without a Limiter that is shared,
 	// what happens to the limiter. nil is fine.

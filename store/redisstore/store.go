@@ -12,13 +12,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
 )
 
 // Store is what the processes of one account share on a Redis server. It is safe for
-// concurrent use, and starts no goroutines. Get one from [New] or [Open].
+// concurrent use. Get one from [New] or [Open].
 //
 // Each of its calls is one message to the server and its answer, and ends after the
 // Timeout at the latest, Ping after 5 s, when ctx is done or not. Its error is that of
@@ -42,7 +42,7 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store      = (*Store)(nil)
+	_ quota.Store      = (*Store)(nil)
 	_ store.Memory     = (*Store)(nil)
 	_ ratelimit.Shared = (*Store)(nil)
 )

@@ -1,4 +1,4 @@
-package keyed
+package quota
 
 import (
 	"fmt"
@@ -7,28 +7,27 @@ import (
 	"strings"
 )
 
-// Nobody is what stands for a part of a key that is empty: what is not of one member,
-// or of one chat, but of all.
-const Nobody = "global"
+// global stands for an empty part: a count that is shared by all members, or by all
+// chats.
+const global = "global"
 
-// Key makes a key of parts, joined with ":". Different parts make different keys.
+// Key joins parts with ":" to a key. Different parts make different keys.
 //
 //	Key("award", chatID, userID)   award:-100123:456
 //	Key("award", chatID, "")       award:-100123:global
 //
-// A part is text, bytes, a number, a fmt.Stringer, or anything that fmt.Sprint prints;
-// of another pointer, what it points to. What counts is how it is printed: 7 and "7" are
-// the same. A part that is empty or nil, and a Key of no parts, is "global". 0 is not
-// empty.
+// A part is formatted as fmt.Sprint does, so 7 and "7" are the same. A pointer that is
+// neither a fmt.Stringer nor an error stands for the value it points to. A part that is
+// nil or formatted to nothing becomes "global", and so does a Key without parts. 0 is
+// not empty.
 //
-// A backslash is put before a ":" and a backslash in a part, and before a part that is
-// the word "global", so that somebody of that name does not share what is everybody's.
+// Key escapes ":" and "\" in a part with a backslash, and puts one before a part that is
+// the word "global", so that a user of that name has a count of their own.
 //
-// Key does not bound the length of what it makes; what is charged to may have [MaxKey]
-// bytes.
+// Key does not limit the length of the key. Charges accept up to [MaxKey] bytes.
 func Key(parts ...any) string {
 	if len(parts) == 0 {
-		return Nobody
+		return global
 	}
 	var space [64]byte
 	key := space[:0]
@@ -44,7 +43,7 @@ func Key(parts ...any) string {
 func appendPart(key []byte, part any) []byte {
 	switch p := part.(type) {
 	case nil:
-		return append(key, Nobody...)
+		return append(key, global...)
 	case string:
 		return appendText(key, p)
 	case []byte:
@@ -56,7 +55,7 @@ func appendPart(key []byte, part any) []byte {
 	}
 	if v := reflect.ValueOf(part); v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return append(key, Nobody...)
+			return append(key, global...)
 		}
 		switch part.(type) {
 		case fmt.Stringer, error:
@@ -70,8 +69,8 @@ func appendPart(key []byte, part any) []byte {
 func appendText(key []byte, text string) []byte {
 	switch {
 	case text == "":
-		return append(key, Nobody...)
-	case text == Nobody:
+		return append(key, global...)
+	case text == global:
 		key = append(key, '\\')
 	case strings.ContainsAny(text, `:\`):
 		for i := range len(text) {

@@ -1,4 +1,4 @@
-package keyed
+package quota
 
 import (
 	"fmt"
@@ -7,30 +7,31 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// What a request may be.
+// The bounds of a request.
 const (
 	MaxKey    = 1024    // bytes
-	MaxLimit  = 1 << 20 // in a period
+	MaxLimit  = 1 << 20 // uses in a period
 	MinPeriod = time.Millisecond
 	MaxPeriod = 36525 * 24 * time.Hour // 100 years
 )
 
-// Kind says how a window counts.
+// Kind is the way a window counts.
 type Kind uint8
 
 const (
-	// Sliding counts what was charged in the Period before now, exactly: a charge
-	// makes room again when it is Period old, not sooner and not later.
+	// Sliding counts the charges of the last Period, exactly. A charge counts until it
+	// is Period old, to the microsecond.
 	Sliding Kind = iota
-	// Aligned counts from the last multiple of Period since the Unix epoch: a Period of
-	// 24 h is the calendar day in UTC.
+	// Aligned starts a new count at each multiple of Period since the Unix epoch. A
+	// Period of 24 h is the calendar day in UTC.
 	Aligned
-	// FirstHit counts from the first charge after the last window's end.
+	// FirstHit starts a new count at the first charge after the last period has ended.
 	FirstHit
-	// Bucket is a token bucket: Limit at once, and refilled evenly, Limit in a Period.
+	// Bucket is a token bucket. It holds Limit tokens and refills evenly, Limit tokens in
+	// a Period.
 	Bucket
 
-	kinds = iota // how many there are
+	kinds = iota // the number of kinds
 )
 
 // String returns "sliding", "aligned", "first-hit" or "bucket".
@@ -49,22 +50,22 @@ func (k Kind) String() string {
 	}
 }
 
-// Window is a limit for each key: Limit in each Period.
+// Window is a limit on each key: Limit uses in a Period.
 //
-// What is charged to a key is kept for each Kind apart, and not for each Limit and
-// Period: when a bot is started with another limit, what was charged still counts. So
-// two rules of one kind ("3 a day" and "1 a minute") need two keys.
+// A key has one count for each Kind, whatever the Limit and the Period. So a bot can
+// change a limit and keep the count, but two rules of one kind ("3 a day" and "1 a
+// minute") need two keys.
 type Window struct {
-	// Limit is the most in a period, from 1 to 1,048,576; 0 is 1.
+	// Limit is from 1 to [MaxLimit]. 0 means 1.
 	Limit int
 	// Period is from [MinPeriod] to [MaxPeriod]. It is rounded up to whole
-	// microseconds, which is what all times are reckoned in.
+	// microseconds.
 	Period time.Duration
-	// Kind is Sliding unless set.
+	// Kind is Sliding by default.
 	Kind Kind
 }
 
-// normal fills in what was left out.
+// normal returns the window with defaults and rounding applied.
 func (w Window) normal() Window {
 	if w.Limit == 0 {
 		w.Limit = 1
