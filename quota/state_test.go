@@ -206,6 +206,58 @@ func TestStateOfATimeAhead(t *testing.T) {
 	}
 }
 
+// Every charge counts until it is a period old, and not a microsecond longer: the first
+// of several, those behind it, and one from before the period was made shorter.
+func TestAChargeCountsUntilItIsAPeriodOldToTheMicrosecond(t *testing.T) {
+	const tick = time.Microsecond
+	start := time.Unix(3600, 0)
+	ask := func(state quota.State, w quota.Window, cost int, after time.Duration) (quota.Result, quota.State) {
+		got, next, err := state.Decide(quota.Request{Key: "k", Window: w, Cost: cost, Record: true}, start.Add(after))
+		require.NoError(t, err)
+		return got, next
+	}
+	w := quota.Window{Limit: 3, Period: time.Minute}
+	var state quota.State
+	for _, after := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+		_, state = ask(state, w, 1, after)
+	}
+	for _, after := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+		got, same := ask(state, w, 1, after+time.Minute-tick)
+		require.True(t, got.Limited, "%v: a charge was forgotten too soon", after)
+		require.Equal(t, tick, got.RetryAfter)
+		got, state = ask(same, w, 1, after+time.Minute)
+		require.False(t, got.Limited, "%v: a charge counted for too long", after)
+		require.Zero(t, got.Remaining, "%v", after)
+	}
+
+	for _, kind := range []quota.Kind{quota.Sliding, quota.FirstHit} {
+		hour := quota.Window{Limit: 1, Period: time.Hour, Kind: kind}
+		minute := quota.Window{Limit: 1, Period: time.Minute, Kind: kind}
+		_, state := ask(nil, hour, 1, 0)
+		got, state := ask(state, minute, 1, time.Minute-tick)
+		require.True(t, got.Limited, "%v", kind)
+		require.Equal(t, tick, got.RetryAfter, "%v", kind)
+		got, state = ask(state, minute, 1, time.Minute)
+		require.False(t, got.Limited, "%v: it counted for too long", kind)
+		got, _ = ask(state, minute, 1, time.Minute)
+		require.Equal(t, time.Minute, got.RetryAfter, "%v: the new charge was not recorded", kind)
+	}
+}
+
+// A charge at a time before that of the last one counts for as long as the last one.
+func TestAChargeInThePastDoesNotMakeTheLastOneForgotten(t *testing.T) {
+	r := quota.Request{Key: "k", Window: quota.Window{Limit: 2, Period: time.Minute}, Cost: 1, Record: true}
+	now := time.Unix(3600, 0)
+	_, state, err := quota.State(nil).Decide(r, now.Add(30*time.Second))
+	require.NoError(t, err)
+	_, state, err = state.Decide(r, now)
+	require.NoError(t, err)
+	got, _, err := state.Decide(r, now.Add(time.Minute+time.Second))
+	require.NoError(t, err)
+	require.True(t, got.Limited)
+	require.Equal(t, 29*time.Second, got.RetryAfter)
+}
+
 func TestStateOfAnotherKindIsRefused(t *testing.T) {
 	w := quota.Window{Limit: 2, Period: time.Minute}
 	r := quota.Request{Key: "k", Window: w, Cost: 1, Record: true}
