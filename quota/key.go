@@ -3,7 +3,6 @@ package quota
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 )
 
@@ -29,57 +28,40 @@ func Key(parts ...any) string {
 	if len(parts) == 0 {
 		return global
 	}
-	var space [64]byte
-	key := space[:0]
+	texts := make([]string, len(parts))
 	for i, part := range parts {
-		if i > 0 {
-			key = append(key, ':')
-		}
-		key = appendPart(key, part)
+		texts[i] = escape(text(part))
 	}
-	return string(key)
+	return strings.Join(texts, ":")
 }
 
-func appendPart(key []byte, part any) []byte {
-	switch p := part.(type) {
+// text formats a part. It is empty for nil.
+func text(part any) string {
+	switch part := part.(type) {
 	case nil:
-		return append(key, global...)
-	case string:
-		return appendText(key, p)
+		return ""
 	case []byte:
-		return appendText(key, string(p))
-	case int:
-		return strconv.AppendInt(key, int64(p), 10)
-	case int64:
-		return strconv.AppendInt(key, p, 10)
+		return string(part)
 	}
 	if v := reflect.ValueOf(part); v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return append(key, global...)
+			return ""
 		}
 		switch part.(type) {
 		case fmt.Stringer, error:
 		default:
-			return appendPart(key, v.Elem().Interface())
+			return text(v.Elem().Interface())
 		}
 	}
-	return appendText(key, fmt.Sprint(part))
+	return fmt.Sprint(part)
 }
 
-func appendText(key []byte, text string) []byte {
-	switch {
-	case text == "":
-		return append(key, global...)
-	case text == global:
-		key = append(key, '\\')
-	case strings.ContainsAny(text, `:\`):
-		for i := range len(text) {
-			if text[i] == ':' || text[i] == '\\' {
-				key = append(key, '\\')
-			}
-			key = append(key, text[i])
-		}
-		return key
+func escape(text string) string {
+	switch text {
+	case "":
+		return global
+	case global:
+		return `\` + global
 	}
-	return append(key, text...)
+	return strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), ":", `\:`)
 }

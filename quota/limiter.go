@@ -59,17 +59,11 @@ type Limiter struct {
 func New(o Options) (*Limiter, error) {
 	switch {
 	case !o.OnFailure.Valid():
-		return nil, &store.ArgumentError{
-			Field: "OnFailure", Value: o.OnFailure.String(), Want: "store.Closed, store.Open or store.Local",
-		}
+		return nil, invalid("OnFailure", o.OnFailure, "store.Closed, store.Open or store.Local")
 	case o.Timeout < 0:
-		return nil, &store.ArgumentError{
-			Field: "Timeout", Value: o.Timeout.String(), Want: fmt.Sprintf("more than 0, or 0 for %v", defaultTimeout),
-		}
+		return nil, invalid("Timeout", o.Timeout, fmt.Sprintf("more than 0, or 0 for %v", defaultTimeout))
 	case o.MaxKeys < 0:
-		return nil, &store.ArgumentError{
-			Field: "MaxKeys", Value: fmt.Sprint(o.MaxKeys), Want: fmt.Sprintf("at least 1, or 0 for %d", defaultMaxKeys),
-		}
+		return nil, invalid("MaxKeys", o.MaxKeys, fmt.Sprintf("at least 1, or 0 for %d", defaultMaxKeys))
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -67,25 +67,29 @@ func (r Request) Validate() error {
 	}
 	switch {
 	case r.Cost < 1:
-		return &store.ArgumentError{Field: "cost", Value: fmt.Sprint(r.Cost), Want: "at least 1"}
+		return invalid("cost", r.Cost, "at least 1")
 	case r.Cost > r.Window.Limit:
-		return &store.ArgumentError{
-			Field: "cost", Value: fmt.Sprint(r.Cost),
-			Want: fmt.Sprintf("at most the window's limit, %d", r.Window.Limit), Err: ErrImpossible,
-		}
+		err := invalid("cost", r.Cost, fmt.Sprintf("at most the window's limit, %d", r.Window.Limit))
+		err.Err = ErrImpossible
+		return err
 	}
 	return nil
 }
 
+const wantKey = "1 to 1024 bytes"
+
 func validateKey(key string) error {
-	if len(key) >= 1 && len(key) <= MaxKey {
-		return nil
+	switch {
+	case key == "":
+		return invalid("key", "empty", wantKey)
+	case len(key) > MaxKey:
+		return invalid("key", fmt.Sprintf("%d bytes", len(key)), wantKey)
 	}
-	value := "empty"
-	if key != "" {
-		value = fmt.Sprintf("%d bytes", len(key))
-	}
-	return &store.ArgumentError{Field: "key", Value: value, Want: fmt.Sprintf("1 to %d bytes", MaxKey)}
+	return nil
+}
+
+func invalid(field string, value any, want string) *store.ArgumentError {
+	return &store.ArgumentError{Field: field, Value: fmt.Sprint(value), Want: want}
 }
 
 // Result is the answer to a charge or a peek.

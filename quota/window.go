@@ -3,8 +3,6 @@ package quota
 import (
 	"fmt"
 	"time"
-
-	"github.com/weirtg/weir/store"
 )
 
 // The bounds of a request.
@@ -36,18 +34,11 @@ const (
 
 // String returns "sliding", "aligned", "first-hit" or "bucket".
 func (k Kind) String() string {
-	switch k {
-	case Sliding:
-		return "sliding"
-	case Aligned:
-		return "aligned"
-	case FirstHit:
-		return "first-hit"
-	case Bucket:
-		return "bucket"
-	default:
-		return fmt.Sprintf("Kind(%d)", uint8(k))
+	names := [...]string{"sliding", "aligned", "first-hit", "bucket"}
+	if int(k) < len(names) {
+		return names[k]
 	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
 // Window is a limit on each key: Limit uses in a Period.
@@ -79,19 +70,13 @@ func (w Window) normal() Window {
 func (w Window) validate() error {
 	switch {
 	case w.Limit < 1 || w.Limit > MaxLimit:
-		return &store.ArgumentError{
-			Field: "window.limit", Value: fmt.Sprint(w.Limit), Want: fmt.Sprintf("1 to %d", MaxLimit),
-		}
+		return invalid("window.limit", w.Limit, fmt.Sprintf("1 to %d", MaxLimit))
 	case w.Period < MinPeriod || w.Period > MaxPeriod:
-		return &store.ArgumentError{
-			Field: "window.period", Value: w.Period.String(), Want: fmt.Sprintf("%v to 100 years (%v)", MinPeriod, MaxPeriod),
-		}
+		return invalid("window.period", w.Period, fmt.Sprintf("%v to 100 years (%v)", MinPeriod, MaxPeriod))
 	case w.Period%time.Microsecond != 0:
-		return &store.ArgumentError{Field: "window.period", Value: w.Period.String(), Want: "whole microseconds"}
+		return invalid("window.period", w.Period, "whole microseconds")
 	case w.Kind >= kinds:
-		return &store.ArgumentError{
-			Field: "window.kind", Value: w.Kind.String(), Want: "Sliding, Aligned, FirstHit or Bucket",
-		}
+		return invalid("window.kind", w.Kind, "Sliding, Aligned, FirstHit or Bucket")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package storetest has the tests that every store passes: [Keyed] for what implements
+// Package storetest has the tests that every store passes: [Quota] for what implements
 // quota.Store, [Memory] for what implements store.Memory.
 //
 // Time does not pass by itself in them. A harness says how the clock that the store

@@ -31,7 +31,7 @@ type QuotaHarness struct {
 	Kept func() int
 }
 
-// Keyed tests a store. It calls start for each test, which closes what it has opened
+// Quota tests a store. It calls start for each test, and start closes what it opens
 // with t.Cleanup.
 func Quota(t *testing.T, start func(t *testing.T) QuotaHarness) {
 	for _, test := range []struct {
