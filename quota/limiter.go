@@ -15,7 +15,7 @@ import (
 // What is used unless Options say otherwise.
 const (
 	defaultTimeout = 100 * time.Millisecond // a person does not notice it
-	defaultMaxKeys = 2 << 20                // some 350 MB
+	defaultMaxKeys = 2 << 20                // some 450 MB
 )
 
 // Options configure a [Limiter]. The zero value counts in memory.
@@ -33,7 +33,7 @@ type Options struct {
 	// MaxKeys bounds the keys counted in memory. 0 means 2,097,152. A charge to one
 	// more is refused with an error that matches store.ErrUnavailable: forgetting an
 	// older key instead would let a crowd of keys erase a user's count. A key takes
-	// some 120 bytes and its own length, and in a sliding window 12 bytes more for each
+	// some 200 bytes and its own length, and in a sliding window 12 bytes more for each
 	// charge that counts.
 	MaxKeys int
 	// Clock is the clock for counts in memory. nil is the system's clock.
