@@ -20,7 +20,6 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -29,7 +28,6 @@ import (
 type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
-	keyed    *keyed.Limiter
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -38,15 +36,10 @@ type Client struct {
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
 	choke, err := invoke.New(opts.Options)
-	counts := opts.Keyed
-	var noCounts error
-	if counts == nil {
-		counts, noCounts = keyed.New(keyed.Options{})
-	}
-	if err := errors.Join(checkApp(appID, appHash), err, noCounts); err != nil {
+	if err := errors.Join(checkApp(appID, appHash), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c := &Client{choke: choke, keyed: counts, allowCDN: opts.Telegram.AllowCDN}
+	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
 
 	t := opts.Telegram
 	// The choke point is the innermost, so that it sees what the others send again.
@@ -177,9 +170,3 @@ func (c *Client) Floods() []flood.Record { return c.Limiter().Floods() }
 
 // Learned returns the limits that floods have lowered, see [invoke.Limiter.Learned].
 func (c *Client) Learned() []invoke.LearnedRate { return c.Limiter().Learned() }
-
-// Keyed counts what the program allows its users, for handlers: Charge, Peek, Reset, and Do
-// as a gate in front of one.
-//
-//	turn, err := c.Keyed().Do(ctx, keyed.Key("award", userID), perMinute, handle)
-func (c *Client) Keyed() *keyed.Limiter { return c.keyed }

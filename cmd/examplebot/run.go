@@ -137,8 +137,8 @@ func (s settings) start(appID int, appHash string, t telegram.Options, k keep) (
 	}
 	ends = append(ends, func() error { limiter.Close(); return nil })
 	opts := s.client
-	opts.Telegram, opts.Limiter, opts.Keyed = t, limiter, k.awards
-	b, err := newBot(appID, appHash, opts)
+	opts.Telegram, opts.Limiter = t, limiter
+	b, err := newBot(appID, appHash, opts, k.awards)
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}

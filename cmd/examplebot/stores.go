@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/boltstore"
 	"github.com/weirtg/weir/store/redisstore"
@@ -21,13 +21,13 @@ import (
 // keep is where the bot keeps what outlives it: floods, learned rates, awards.
 type keep struct {
 	limits invoke.Options // with what the store is for
-	awards *keyed.Limiter
+	awards *quota.Limiter
 	// close closes the store, after everything that uses it.
 	close func() error
 }
 
-// awardTimeout is how long an award may take to be written down: a disk that is busy takes
-// longer than most stores.
+// awardTimeout is how long the store may take to count an award. A busy disk takes longer
+// than the default.
 const awardTimeout = 2 * time.Second
 
 // open opens the store that the configuration names. A Redis server may be away, and come
@@ -39,7 +39,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 	}
 	k := keep{limits: s.limits, close: func() error { return nil }}
 	k.limits.OnFailure = policy
-	var counts keyed.Store
+	var counts quota.Store
 	switch {
 	case cfg.RedisURL.Reveal() != "":
 		// The number before the colon is the bot's id, which everybody may know.
@@ -61,7 +61,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		k.limits.Store, counts, k.close = file, file, file.Close
 	}
 	var err error
-	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
+	if k.awards, err = quota.New(quota.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
 		return keep{}, errors.Join(err, k.close())
 	}
 	return k, nil

@@ -14,7 +14,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/internal/wallclock"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store/boltstore"
 )
 
@@ -55,7 +56,7 @@ func soon(t testing.TB, doing string, f func()) {
 func TestClockInTheFileThatIsBeyondReasonIsRepaired(t *testing.T) {
 	for _, stored := range []int64{
 		math.MaxInt64, 1 << 62, 1 << 60, 1 << 53, math.MinInt64, -1,
-		time.Now().Add(keyed.MaxAhead+time.Hour).UnixMicro() + time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro(),
+		time.Now().Add(wallclock.MaxAhead+time.Hour).UnixMicro() + time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro(),
 	} {
 		f := newFile(t)
 		require.NoError(t, f.open.Close())
@@ -65,7 +66,7 @@ func TestClockInTheFileThatIsBeyondReasonIsRepaired(t *testing.T) {
 			soon(t, "the store", func() {
 				s, err := boltstore.Open(f.path, boltstore.Options{Clock: f.wall, Logger: zap.New(core)}.Unsafe())
 				require.NoError(t, err)
-				w := keyed.Window{Limit: 1, Period: time.Hour}
+				w := quota.Window{Limit: 1, Period: time.Hour}
 				charge(t, s, "k", w)
 				got := charge(t, s, "k", w)
 				require.True(t, got.Limited, stored)
@@ -96,7 +97,7 @@ func FuzzNumbersInTheFile(f *testing.F) {
 	require.NoError(f, s.Close())
 	f.Fuzz(func(t *testing.T, clock, state, fact []byte) {
 		put(t, template, "", "clock", clock)
-		for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
+		for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
 			put(t, template, "keyed", string(byte(kind))+"k", state)
 		}
 		put(t, template, "facts", "fact", fact)
@@ -106,10 +107,10 @@ func FuzzNumbersInTheFile(f *testing.F) {
 				t.Errorf("the file cannot be opened: %v", err)
 				return
 			}
-			for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
-				w := keyed.Window{Limit: 2, Period: time.Hour, Kind: kind}
-				got, err := s.Decide(context.Background(), keyed.Request{Key: "k", Window: w, Cost: 1, Record: true})
-				if err == nil && (got.RetryAfter < 0 || got.RetryAfter > 2*keyed.MaxPeriod || got.Remaining < 0 || got.Remaining > 2) {
+			for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
+				w := quota.Window{Limit: 2, Period: time.Hour, Kind: kind}
+				got, err := s.Decide(context.Background(), quota.Request{Key: "k", Window: w, Cost: 1, Record: true})
+				if err == nil && (got.RetryAfter < 0 || got.RetryAfter > 2*quota.MaxPeriod || got.Remaining < 0 || got.Remaining > 2) {
 					t.Errorf("%v: %+v", kind, got)
 				}
 			}

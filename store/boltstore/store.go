@@ -15,7 +15,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/internal/wallclock"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 )
 
@@ -36,17 +37,17 @@ type Options struct {
 	unsafe   bool
 }
 
-// Store is an open file. It is a [keyed.Store] and a [store.Memory], and safe for
+// Store is an open file. It is a [quota.Store] and a [store.Memory], and safe for
 // concurrent use.
 //
 // All its methods end when their context does; a write that has begun goes on behind
 // their back. Their errors match [store.ErrUnavailable], and by their cause
-// [keyed.ErrClosed], [ErrCorrupt] or the system's own (fs.ErrPermission,
+// [quota.ErrClosed], [ErrCorrupt] or the system's own (fs.ErrPermission,
 // syscall.ENOSPC), unless they are the context's or about the arguments.
 type Store struct {
 	path  string
 	wall  clock.Clock
-	clock *keyed.Steady
+	clock *wallclock.Clock
 	db    *bolt.DB
 	file  *os.File // db's
 
@@ -68,14 +69,14 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store  = (*Store)(nil)
+	_ quota.Store  = (*Store)(nil)
 	_ store.Memory = (*Store)(nil)
 )
 
 // Everything is in one bucket, so that others can be in the file.
 var (
 	root   = []byte("weir")
-	states = []byte("keyed") // a kind and a key: a keyed.State
+	states = []byte("keyed") // a kind and a key: a quota.State; package quota was named keyed
 	known  = []byte("facts") // a key: until in microseconds, 8 bytes, and the value
 	format = []byte("format")
 	latest = []byte("clock") // the latest time told, in microseconds, 8 bytes
@@ -152,18 +153,18 @@ func (s *Store) open(o Options) error {
 		if err != nil {
 			return errors.Join(err, s.db.Close())
 		}
-		if now := o.Clock.Now(); last.After(now.Add(keyed.MaxAhead)) {
+		if now := o.Clock.Now(); last.After(now.Add(wallclock.MaxAhead)) {
 			// A state that is ahead as well is dropped when it is used.
 			o.Logger.Warn("The clock in the file is not believed: windows go on from the system's",
 				zap.String("file", s.path), zap.Int64("stored_us", last.UnixMicro()), zap.Time("system", now),
-				zap.Duration("most_ahead", keyed.MaxAhead))
+				zap.Duration("most_ahead", wallclock.MaxAhead))
 			if err := s.db.Update(func(tx *bolt.Tx) error {
 				return tx.Bucket(root).Put(latest, le.AppendUint64(nil, uint64(now.UnixMicro())))
 			}); err != nil {
 				return errors.Join(err, s.db.Close())
 			}
 		}
-		s.clock = keyed.NewSteady(o.Clock, last)
+		s.clock = wallclock.New(o.Clock, last)
 		return nil
 	})
 }
@@ -194,7 +195,7 @@ func prepare(tx *bolt.Tx) (last time.Time, err error) {
 }
 
 // Close waits for the write that is going on, if any, and closes the file. Calls that
-// come later, and those that wait, fail with an error that matches [keyed.ErrClosed].
+// come later, and those that wait, fail with an error that matches [quota.ErrClosed].
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
@@ -221,7 +222,7 @@ func (s *Store) read(ctx context.Context, doing string, f func(b *bolt.Bucket) e
 	}
 	select {
 	case <-s.closing:
-		return keyed.ErrClosed
+		return quota.ErrClosed
 	default:
 	}
 	done := make(chan error, 1)

@@ -1,5 +1,5 @@
 // Package redisstore lets the processes of one account share, on a Redis server, what is
-// to be known once: what was charged to keys (it is a keyed.Store), what is remembered
+// to be known once: what was charged to keys (it is a quota.Store), what is remembered
 // (a store.Memory), and what the account's limits still let through (a
 // ratelimit.Shared). One [Store] is all three.
 //
@@ -26,7 +26,7 @@
 // nothing in it counts any more.
 //
 //	clock              the time that was told last
-//	key:kind:key       keyed: a list of hits if the window slides, else a string
+//	key:kind:key       quota: a list of hits if the window slides, else a string
 //	gate:key:name      a gate, and which processes wait at it
 //	hits:key:name      a gate whose window slides: its hits
 //	facts, expiry      what is remembered, and until when; news is the channel for it
@@ -62,7 +62,7 @@
 //
 //   - What the server was told outlives the server only as far as its own persistence
 //     does: appendfsync everysec may lose a second, and a replica that takes over may not
-//     have heard of the last charges. Keyed counts are then lost; gates are protected
+//     have heard of the last charges. Quota counts are then lost; gates are protected
 //     by what the processes know themselves.
 //   - A call that ends with an error may have been charged: its answer was lost. It
 //     is never charged for less than it says.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
 )
@@ -20,10 +20,10 @@ import (
 const secret = "hunter2"
 
 // requests are one of each kind.
-func requests() (all []keyed.Request) {
-	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
-		w := keyed.Window{Limit: 3, Period: time.Hour, Kind: kind}
-		all = append(all, keyed.Request{Key: "k", Window: w, Cost: 1, Record: true})
+func requests() (all []quota.Request) {
+	for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
+		w := quota.Window{Limit: 3, Period: time.Hour, Kind: kind}
+		all = append(all, quota.Request{Key: "k", Window: w, Cost: 1, Record: true})
 	}
 	return all
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -44,10 +44,10 @@ func TestNumbersOnTheServerThatAreBeyondReasonAreNotBelieved(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, ok, "%s %s: it is closed for good", big, gate)
 			}
-			window := keyed.Window{Limit: 1, Period: time.Hour, Kind: keyed.Bucket}
+			window := quota.Window{Limit: 1, Period: time.Hour, Kind: quota.Bucket}
 			limited := 0
 			for i := range 3 {
-				got, err := s.Decide(ctx, keyed.Request{Key: fmt.Sprint(big), Window: window, Cost: 1, Record: true})
+				got, err := s.Decide(ctx, quota.Request{Key: fmt.Sprint(big), Window: window, Cost: 1, Record: true})
 				require.NoError(t, err)
 				require.WithinDuration(t, w.time, got.ResetAt, 2*time.Hour, i)
 				if got.Limited {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
 )
@@ -52,7 +52,7 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store       = (*Store)(nil)
+	_ quota.Store       = (*Store)(nil)
 	_ store.Memory      = (*Store)(nil)
 	_ ratelimit.Shared  = (*Store)(nil)
 	_ ratelimit.Patient = (*Store)(nil)

@@ -1,4 +1,4 @@
--- One decision about one key of package keyed. It is reckoned as State.Decide of that
+-- One decision about one key of package quota. It is reckoned as State.Decide of that
 -- package does, to the microsecond.
 --
 -- KEYS  clock, state

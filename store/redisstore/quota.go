@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
-// Decide implements keyed.Store. Times are those of the server, whose clock is kept from
+// Decide implements quota.Store. Times are those of the server, whose clock is kept from
 // going back.
-func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, error) {
+func (s *Store) Decide(ctx context.Context, r quota.Request) (quota.Result, error) {
 	record := 0
 	if r.Record {
 		record = 1
@@ -22,13 +22,13 @@ func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, erro
 		args:   []any{r.Window.Kind.String(), r.Window.Limit, r.Window.Period.Microseconds(), r.Cost, record},
 	})
 	if err != nil {
-		return keyed.Result{}, err
+		return quota.Result{}, err
 	}
 	got, err := s.numbers(doing, answer, 3)
 	if err != nil {
-		return keyed.Result{}, err
+		return quota.Result{}, err
 	}
-	return keyed.Result{
+	return quota.Result{
 		Limited:    got[0] > 0,
 		RetryAfter: micros(got[0]),
 		Remaining:  int(got[1]),
@@ -36,10 +36,10 @@ func (s *Store) Decide(ctx context.Context, r keyed.Request) (keyed.Result, erro
 	}, nil
 }
 
-// Reset implements keyed.Store.
+// Reset implements quota.Store.
 func (s *Store) Reset(ctx context.Context, key string) error {
 	var keys []string
-	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
+	for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
 		keys = append(keys, s.stateKey(kind, key))
 	}
 	_, err := s.run(ctx, "reset", question{script: s.scripts.reset, keys: keys})
@@ -48,6 +48,6 @@ func (s *Store) Reset(ctx context.Context, key string) error {
 
 func (s *Store) clockKey() string { return s.prefix + "clock" }
 
-func (s *Store) stateKey(kind keyed.Kind, key string) string {
+func (s *Store) stateKey(kind quota.Kind, key string) string {
 	return s.prefix + "key:" + strconv.Itoa(int(kind)) + ":" + key
 }

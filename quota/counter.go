@@ -1,11 +1,11 @@
-package keyed
+package quota
 
 func (s State) time() int64 { return int64(le.Uint64(s[headSize:])) }
 func (s State) used() int64 { return int64(le.Uint32(s[headSize+8:])) }
 
-// counter decides by a count and one time: of the last charge under Aligned, from
-// which follows whether it was in this window, and of the first under FirstHit, at
-// which the window began.
+// counter decides by a count and one time. For Aligned, it is the time of the last
+// charge, which tells whether that was in this period. For FirstHit, it is the time of
+// the first charge, at which the period began.
 func (d *decision) counter(s State, k Kind) State {
 	var used int64
 	at, end := d.now, d.now+d.period

@@ -1,4 +1,4 @@
-package keyed_test
+package quota_test
 
 import (
 	"testing"

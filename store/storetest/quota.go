@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
 // Clock is the clock that a store under test goes by.
@@ -17,24 +17,26 @@ type Clock struct {
 	SetBack func(time.Duration)
 }
 
-// KeyedHarness is a keyed store under test, which is empty.
-type KeyedHarness struct {
+// QuotaHarness is an empty quota store under test.
+type QuotaHarness struct {
 	Clock
-	Store keyed.Store
+	Store quota.Store
+	// Hung is a store whose disk or server does not answer. Nil if a store never blocks.
+	Hung quota.Store
 	// Other is another process's store of the same data. Nil if there can be none.
-	Other keyed.Store
+	Other quota.Store
 	// Reopen closes Store and opens its data anew, if that is to outlive it.
-	Reopen func() keyed.Store
+	Reopen func() quota.Store
 	// Kept counts the keys for which the store uses room. Nil if it cannot be told.
 	Kept func() int
 }
 
-// Keyed tests a store. It calls start for each test, which closes what it has opened
+// Quota tests a store. It calls start for each test, and start closes what it opens
 // with t.Cleanup.
-func Keyed(t *testing.T, start func(t *testing.T) KeyedHarness) {
+func Quota(t *testing.T, start func(t *testing.T) QuotaHarness) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, KeyedHarness)
+		run  func(*testing.T, QuotaHarness)
 	}{
 		{"ThreeADay", threeADay},
 		{"AlignedEndsAtMidnight", alignedEndsAtMidnight},
@@ -53,6 +55,7 @@ func Keyed(t *testing.T, start func(t *testing.T) KeyedHarness) {
 		{"ClockSetBackLocksNothing", clockSetBack},
 		{"OutlivesItsProcess", outlives},
 		{"ADoneContextChargesNothing", doneContext},
+		{"AHungStoreReturnsSoonAfterItsContextIsDone", hungStore},
 		{"AClosedStoreFails", closedFails},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, start(t)) })

@@ -1,4 +1,4 @@
-package keyed
+package quota
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
 // The limit is not met, so that each charge is recorded, and nothing is over before the
@@ -68,18 +68,18 @@ func (x *xtime) charge(key string) bool {
 	return l.(*rate.Limiter).Allow()
 }
 
-// weir is keyed windows of a kind, in memory.
+// weir counts in memory, in windows of one kind.
 type weir struct {
-	l *keyed.Limiter
-	w keyed.Window
+	l *quota.Limiter
+	w quota.Window
 }
 
-func newWeir(b *testing.B, kind keyed.Kind, limit int) weir {
-	l, err := keyed.New(keyed.Options{})
+func newWeir(b *testing.B, kind quota.Kind, limit int) weir {
+	l, err := quota.New(quota.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return weir{l, keyed.Window{Limit: limit, Period: period, Kind: kind}}
+	return weir{l, quota.Window{Limit: limit, Period: period, Kind: kind}}
 }
 
 func (w weir) charge(key string) bool {
@@ -99,7 +99,7 @@ func libs(b *testing.B) []struct {
 		{"fixed", func() limiter { return &fixed{keys: make(map[string]*count)} }},
 		{"xtime", func() limiter { return new(xtime) }},
 	}
-	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
+	for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
 		all = append(all, lib{"weir-" + kind.String(), func() limiter { return newWeir(b, kind, limit) }})
 	}
 	return all
@@ -108,7 +108,7 @@ func libs(b *testing.B) []struct {
 func keys(n int) []string {
 	all := make([]string, n)
 	for i, at := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
-		all[i] = keyed.Key("award", int64(-1001234567890), 5_000_000_000+at)
+		all[i] = quota.Key("award", int64(-1001234567890), 5_000_000_000+at)
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func BenchmarkCharge(b *testing.B) {
 		keys := keys(n)
 		for _, lib := range libs(b) {
 			l := lib.make()
-			if w, ok := l.(weir); ok && w.w.Kind == keyed.Sliding && n == 1000 {
+			if w, ok := l.(weir); ok && w.w.Kind == quota.Sliding && n == 1000 {
 				w.w.Period = 10 * time.Millisecond
 				l = w
 			}
@@ -176,7 +176,7 @@ func BenchmarkBytesAKey(b *testing.B) {
 			before := heap()
 			for range charges {
 				for i := range n {
-					l.charge(keyed.Key("award", int64(-1001234567890), 5_000_000_000+i))
+					l.charge(quota.Key("award", int64(-1001234567890), 5_000_000_000+i))
 				}
 			}
 			b.ReportMetric(float64(heap()-before)/n, "B/key")
@@ -186,5 +186,5 @@ func BenchmarkBytesAKey(b *testing.B) {
 	for _, lib := range libs(b) {
 		b.Run("charges=1/lib="+lib.name, func(b *testing.B) { measure(b, lib.make(), 1) })
 	}
-	b.Run("charges=3/lib=weir-sliding", func(b *testing.B) { measure(b, newWeir(b, keyed.Sliding, 3), 3) })
+	b.Run("charges=3/lib=weir-sliding", func(b *testing.B) { measure(b, newWeir(b, quota.Sliding, 3), 3) })
 }

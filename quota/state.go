@@ -1,4 +1,4 @@
-package keyed
+package quota
 
 import (
 	"encoding/binary"
@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// State is what a store keeps of one key under one kind of window. It is for those who
-// write a store; its bytes are the same in every version of this package. An empty
-// one is that of a key to which nothing was charged.
+// State is what a store keeps for one key and one kind of window. Only authors of a
+// [Store] need it. The format of its bytes does not change. An empty State means that
+// nothing was charged.
 //
-// Times are whole microseconds since the Unix epoch: what a Redis server's clock has.
+// Times are whole microseconds since the Unix epoch, the resolution of a Redis server's
+// clock.
 type State []byte
 
-// ErrState is matched by the error for a state that State.Decide has not made.
+// ErrState is matched by the error for a state that is damaged or of another kind.
 var ErrState = errors.New("not a state of this kind of window")
 
-// The bytes of a state: its kind, when it expires, and then by kind
+// A state is its kind, the time when it expires, and then, by kind,
 //
 //	counter (Aligned, FirstHit)  time, used
 //	bucket                       fraction, limit, period
@@ -32,18 +33,18 @@ const (
 
 var le = binary.LittleEndian
 
-// maxTime is later than any time, and can be added to without overflow.
+// maxTime is later than any time and leaves room for additions.
 const maxTime = 1 << 61
 
-// Decide says whether there is room for a request at a time and what the state is
-// then. The new state may use the memory of the old one, which must not be used any
-// longer, as with append. Unless the request was recorded, s is unchanged, and what is
-// returned as the new state is s or, if that has expired, an empty one.
+// Decide decides a request at a time, and returns the result and the state after it.
+// The new state may share the memory of s, so s must not be used any longer, as with
+// append. If the request is not recorded, s is not changed, and the new state is s, or
+// empty if s has expired.
 //
-// The request has to be one that [Request.Validate] accepts. The time should never be
-// one before that of an earlier decision; if it is, what was charged later counts all
-// the same, unless that is more than a period ahead, which is not believed: such a state
-// counts as empty. The error matches [ErrState].
+// The request must be valid, see [Request.Validate]. The time should not be before that
+// of an earlier decision; if it is, the later charges still count, unless they are more
+// than a period ahead: such a state is damaged and counts as empty. The error matches
+// [ErrState].
 func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 	if !s.valid(r.Window.Kind) {
 		return Result{}, s, ErrState
@@ -74,8 +75,8 @@ func (s State) Decide(r Request, now time.Time) (Result, State, error) {
 	}, s, nil
 }
 
-// ahead reports whether s was charged more than a period from now. That is damage, or a clock
-// that was far wrong, and would lock the key until that time.
+// ahead reports whether s was charged more than a period from now. Such a state is damaged,
+// or a clock was far wrong, and it would lock the key until that time.
 func (s State) ahead(k Kind, now, period int64) bool {
 	if len(s) == 0 {
 		return false
@@ -92,16 +93,15 @@ func (s State) ahead(k Kind, now, period int64) bool {
 	return at > now+period
 }
 
-// Expired reports whether nothing in the state counts any more, so that a store can
-// forget it. Only then: a state that has expired is as good as an empty one even for
-// a window that is longer than the one it was charged for.
+// Expired reports whether nothing in the state counts any more. A store should delete
+// such a state. Decide treats it as empty, even if the window has become longer.
 func (s State) Expired(now time.Time) bool {
 	return len(s) < headSize || s.expires() <= now.UnixMicro()
 }
 
 func (s State) expires() int64 { return int64(le.Uint64(s[1:])) }
 
-// valid reports whether s can be worked on without harm. It does not look at each hit.
+// valid reports whether s can be decoded. It does not check each hit.
 func (s State) valid(k Kind) bool {
 	if len(s) == 0 {
 		return true
@@ -121,17 +121,17 @@ func (s State) valid(k Kind) bool {
 	}
 }
 
-// decision is a request in whole numbers, and what becomes of it.
+// decision is a request in whole numbers, and its outcome.
 type decision struct {
 	limit, period, cost int64
 	record              bool
 	now                 int64
 
 	remaining, reset int64
-	retry            int64 // 0: there is room
+	retry            int64 // 0 if there is room
 }
 
-// head makes s a state of a kind and a size, in its own memory if that is enough.
+// head turns s into a state of a kind and a size, in place if its capacity suffices.
 func (s State) head(k Kind, size int, expires int64) State {
 	if cap(s) < size {
 		s = make(State, size)

@@ -1,4 +1,4 @@
-package keyed_test
+package quota_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
 type member struct{ name string }
@@ -41,18 +41,18 @@ func TestKey(t *testing.T) {
 		`\\global`:            {`\global`},
 		`\::\:\::\\:global:a`: {":", "::", `\`, "", "a"},
 	} {
-		require.Equal(t, want, keyed.Key(parts...), "%q", parts)
+		require.Equal(t, want, quota.Key(parts...), "%q", parts)
 	}
 }
 
-// parts is the reverse of Key, of texts.
+// parts splits a key of texts into its parts.
 func parts(key string) []string {
 	var all []string
 	var part strings.Builder
 	literal, escaped := false, false
 	end := func() {
 		text := part.String()
-		if text == keyed.Nobody && !escaped {
+		if text == quota.Global && !escaped {
 			text = ""
 		}
 		all = append(all, text)
@@ -76,19 +76,19 @@ func parts(key string) []string {
 	return all
 }
 
-// Different parts make different keys, since each key tells its parts.
+// Different parts make different keys, because a key can be split into its parts again.
 func FuzzKey(f *testing.F) {
 	f.Add("award", "a:b", `\`)
 	f.Add("", "global", `\global`)
 	f.Add(":", `\:`, "globa\\l")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		require.Equal(t, []string{a, b, c}, parts(keyed.Key(a, b, c)))
+		require.Equal(t, []string{a, b, c}, parts(quota.Key(a, b, c)))
 	})
 }
 
 func BenchmarkKey(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		keyed.Key("award", int64(-1001234567890), 123456789)
+		quota.Key("award", int64(-1001234567890), 123456789)
 	}
 }

@@ -1,8 +1,8 @@
-package keyed
+package quota
 
-// A hit is the time of a charge and the sum of all costs up to and with it. The sums
-// make what counts a subtraction, and what has to leave for a cost a search; they
-// wrap around, which differences do not notice.
+// A hit is the time of a charge and the sum of all costs so far, its own included. With
+// sums, the cost of a range of hits is a subtraction, and the time when there is room
+// again is found by binary search. Sums may wrap around; their differences stay right.
 const (
 	slidingSize = headSize + 4 + 4
 	hitSize     = 8 + 4
@@ -14,7 +14,7 @@ func (s State) dropped() int { return int(le.Uint32(s[headSize:])) }
 func (s State) hit(i int) []byte  { return s[slidingSize+i*hitSize:] }
 func (s State) hitAt(i int) int64 { return int64(le.Uint64(s.hit(i))) }
 
-// before is the sum of all costs before a hit that is not dropped.
+// before returns the sum of all costs before a hit that is not dropped.
 func (s State) before(i int) uint32 {
 	if i == s.dropped() {
 		return le.Uint32(s[headSize+4:])
@@ -22,7 +22,7 @@ func (s State) before(i int) uint32 {
 	return le.Uint32(s.hit(i - 1)[8:])
 }
 
-// search returns the first i in [i, j) for which past is true, or j.
+// search returns the first index in [i, j) for which past is true, or j.
 func search(i, j int, past func(int) bool) int {
 	for i < j {
 		if m := int(uint(i+j) / 2); past(m) {
@@ -51,7 +51,7 @@ func (d *decision) sliding(s State) State {
 	if over := used + d.cost - d.limit; over > 0 {
 		start := s.before(first)
 		last := search(first, n-1, func(i int) bool { return int64(s.before(i+1)-start) >= over })
-		d.retry = max(1, s.hitAt(last)+d.period-d.now) // less can only come of a damaged state
+		d.retry = max(1, s.hitAt(last)+d.period-d.now) // a damaged state could yield less
 		return s
 	}
 	if !d.record {
@@ -86,8 +86,8 @@ func (s State) add(first int, at int64, cost uint32, expires int64) State {
 		le.PutUint32(s.hit(n - 1)[8:], total)
 		return s
 	}
-	// What is dropped is moved out when it is half of all, so that a long window does
-	// not move all its hits at every charge.
+	// Dropped hits are removed once they are half of all, so that a charge to a large
+	// window does not move all its hits.
 	const short = 64
 	if first > 0 && (n <= short || 2*first >= n) {
 		s = s[:slidingSize+copy(s[slidingSize:], s.hit(first))]

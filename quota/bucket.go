@@ -1,27 +1,27 @@
-package keyed
+package quota
 
 import "math/bits"
 
-// A bucket is one time: when it is full. That is the state's expiry. Since a token may
-// take no whole number of microseconds, there is a fraction to it, whose denominator
-// is the limit: it is full at expires, or a part of a microsecond sooner.
+// The state of a bucket is the time when it is full, which is when the state expires. A
+// token may take a fractional number of microseconds, so the time has a fraction whose
+// denominator is the limit. The expiry is the time rounded up.
 
 func (s State) fraction() int64     { return int64(le.Uint32(s[headSize:])) }
 func (s State) bucketLimit() int64  { return int64(le.Uint32(s[headSize+4:])) }
 func (s State) bucketPeriod() int64 { return int64(le.Uint64(s[headSize+8:])) }
 
-// debt is for how long a bucket will not be full: whole microseconds and parts of one,
-// each 1/limit.
+// debt is the time until a bucket is full, in microseconds: whole + part/limit.
 type debt struct{ whole, part int64 }
 
-// owe is the debt after n more tokens were taken, n at most the limit. No product in it
-// exceeds 2^53, so that it can be reckoned exactly in floating point as well.
+// owe returns the debt after n more tokens are taken, where n is at most the limit. No
+// product exceeds 2^53, so Redis's Lua, which has only floating point, gets the same
+// result.
 func (b debt) owe(n, limit, period int64) debt {
 	part := n*(period%limit) + b.part
 	return debt{whole: b.whole + n*(period/limit) + part/limit, part: part % limit}
 }
 
-// up is the debt in microseconds, rounded up.
+// up returns the debt in microseconds, rounded up.
 func (b debt) up() int64 {
 	if b.part > 0 {
 		return b.whole + 1
@@ -29,8 +29,7 @@ func (b debt) up() int64 {
 	return b.whole
 }
 
-// left is the number of whole tokens in a bucket with a debt: the most for which owe
-// does not exceed the period.
+// left returns the number of whole tokens in a bucket with a debt.
 func (b debt) left(limit, period int64) int64 {
 	if b.up() > period {
 		return 0
@@ -41,8 +40,9 @@ func (b debt) left(limit, period int64) int64 {
 	return int64(left)
 }
 
-// bucket takes tokens. What was charged under another limit or period is converted in
-// whole tokens: as many are missing as before, but no more than there can be.
+// bucket takes tokens from a token bucket. If the limit or the period has changed since
+// the last charge, the bucket misses as many whole tokens as before, or all of them if
+// the new limit is lower.
 func (d *decision) bucket(s State) State {
 	var owed debt
 	if len(s) > 0 {

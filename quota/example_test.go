@@ -1,4 +1,4 @@
-package keyed_test
+package quota_test
 
 import (
 	"context"
@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
 func ExampleLimiter_Charge() {
-	limits, err := keyed.New(keyed.Options{})
+	limits, err := quota.New(quota.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer limits.Close()
 
 	// A member can get three awards a day, however many people hand them out.
-	perDay := keyed.Window{Limit: 3, Period: 24 * time.Hour}
+	perDay := quota.Window{Limit: 3, Period: 24 * time.Hour}
 	for range 4 {
-		got, err := limits.Charge(context.Background(), keyed.Key("award", -1001, "ann"), perDay)
+		got, err := limits.Charge(context.Background(), quota.Key("award", -1001, "ann"), perDay)
 		switch {
 		case err != nil:
 			fmt.Println("try again later:", err)
@@ -39,15 +39,15 @@ func ExampleLimiter_Charge() {
 // A gate in front of a handler: an /award a minute for each member. One that fails
 // does not count.
 func ExampleLimiter_Do() {
-	limits, err := keyed.New(keyed.Options{})
+	limits, err := quota.New(quota.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer limits.Close()
 
 	award := func(to string) {
-		perMinute := keyed.Window{Period: time.Minute}
-		got, err := limits.Do(context.Background(), keyed.Key("award", "bob"), perMinute, func(context.Context) error {
+		perMinute := quota.Window{Period: time.Minute}
+		got, err := limits.Do(context.Background(), quota.Key("award", "bob"), perMinute, func(context.Context) error {
 			if to == "" {
 				return errors.New("award whom?")
 			}
@@ -71,9 +71,9 @@ func ExampleLimiter_Do() {
 }
 
 func ExampleKey() {
-	fmt.Println(keyed.Key("award", int64(-1001), 42))
-	fmt.Println(keyed.Key("award", int64(-1001), nil))
-	fmt.Println(keyed.Key("award", "a:b"), keyed.Key("award", "a", "b"))
+	fmt.Println(quota.Key("award", int64(-1001), 42))
+	fmt.Println(quota.Key("award", int64(-1001), nil))
+	fmt.Println(quota.Key("award", "a:b"), quota.Key("award", "a", "b"))
 	// Output:
 	// award:-1001:42
 	// award:-1001:global

@@ -1,4 +1,4 @@
-package keyed_test
+package quota_test
 
 import (
 	"context"
@@ -9,19 +9,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 )
 
-var minutely = keyed.Window{Period: time.Minute}
+var minutely = quota.Window{Period: time.Minute}
 
 func works(context.Context) error { return nil }
 
 func TestDoChargesForWorkThatSucceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiter(t, keyed.Options{})
+		l := limiter(t, quota.Options{})
 		failed := errors.New("chat not found")
 		got, err := l.Do(bg, "k", minutely, func(context.Context) error { return failed })
 		require.Equal(t, failed, err)
@@ -50,12 +51,12 @@ func TestDoChargesForWorkThatSucceeded(t *testing.T) {
 // Two /award that come at the same time: one is done.
 func TestDoTwiceAtOnceIsDoneOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiter(t, keyed.Options{})
+		l := limiter(t, quota.Options{})
 		var done, limited atomic.Int32
 		var all sync.WaitGroup
 		start := time.Now()
 		for i := range 20 {
-			key := keyed.Key("award", i%2)
+			key := quota.Key("award", i%2)
 			all.Go(func() {
 				got, err := l.Do(bg, key, minutely, func(context.Context) error {
 					time.Sleep(time.Second)
@@ -77,7 +78,7 @@ func TestDoTwiceAtOnceIsDoneOnce(t *testing.T) {
 
 func TestDoWaitsForItsTurnAsLongAsItsContextLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiter(t, keyed.Options{})
+		l := limiter(t, quota.Options{})
 		go func() {
 			_, _ = l.Do(bg, "k", minutely, func(context.Context) error {
 				time.Sleep(time.Minute)
@@ -100,7 +101,7 @@ func TestDoWaitsForItsTurnAsLongAsItsContextLasts(t *testing.T) {
 }
 
 func TestDoChargesWorkThatOutlivedItsContext(t *testing.T) {
-	l := limiter(t, keyed.Options{})
+	l := limiter(t, quota.Options{})
 	ctx, cancel := context.WithCancel(bg)
 	_, err := l.Do(ctx, "k", minutely, func(context.Context) error { cancel(); return nil })
 	require.NoError(t, err)
@@ -112,8 +113,8 @@ func TestDoChargesWorkThatOutlivedItsContext(t *testing.T) {
 // Limited says whether the work was done, whatever comes after it.
 func TestDoSaysWhetherTheWorkWasDone(t *testing.T) {
 	var down atomic.Bool
-	l := limiter(t, keyed.Options{Store: &fake{
-		keyed.NewMemory(keyed.MemoryOptions{}),
+	l := limiter(t, quota.Options{Store: &fake{
+		quota.NewMemory(clock.System, 1<<21),
 		func(context.Context) error {
 			if down.Load() {
 				return errBroken

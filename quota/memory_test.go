@@ -1,4 +1,4 @@
-package keyed_test
+package quota_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/storetest"
 )
@@ -37,21 +37,20 @@ func (w *wall) controls() storetest.Clock {
 }
 
 func TestMemory(t *testing.T) {
-	storetest.Keyed(t, func(t *testing.T) storetest.KeyedHarness {
+	storetest.Quota(t, func(t *testing.T) storetest.QuotaHarness {
 		w := newWall()
-		m := keyed.NewMemory(keyed.MemoryOptions{Clock: w})
+		m := quota.NewMemory(w, 1<<21)
 		t.Cleanup(func() { _ = m.Close() })
-		return storetest.KeyedHarness{Clock: w.controls(), Store: m, Kept: m.Len}
+		return storetest.QuotaHarness{Clock: w.controls(), Store: m, Kept: m.Len}
 	})
 }
 
-// A crowd of keys cannot push out others, and finds room when what counted is over.
+// A crowd of keys does not push out other keys, and finds room once those have expired.
 func TestMemoryIsBounded(t *testing.T) {
 	w := newWall()
-	m := keyed.NewMemory(keyed.MemoryOptions{Clock: w, MaxKeys: 1000})
-	l := limiter(t, keyed.Options{Store: m})
+	l := limiter(t, quota.Options{Clock: w, MaxKeys: 1000})
 	for i := range 1000 {
-		_, err := l.Charge(bg, keyed.Key("member", i), minutely)
+		_, err := l.Charge(bg, quota.Key("member", i), minutely)
 		require.NoError(t, err)
 	}
 	got, err := l.Charge(bg, "one more", minutely)
@@ -61,26 +60,27 @@ func TestMemoryIsBounded(t *testing.T) {
 	got, err = l.Peek(bg, "one more", minutely)
 	require.NoError(t, err)
 	require.False(t, got.Limited)
-	got, err = l.Charge(bg, keyed.Key("member", 7), minutely)
+	got, err = l.Charge(bg, quota.Key("member", 7), minutely)
 	require.NoError(t, err)
 	require.True(t, got.Limited)
 	w.Travel(time.Minute)
-	_, err = l.Charge(bg, keyed.Key("member", 7), minutely)
+	_, err = l.Charge(bg, quota.Key("member", 7), minutely)
 	require.NoError(t, err)
 
 	w.Travel(time.Minute + time.Second)
 	for i := range 10_000 {
-		_, err = l.Charge(bg, keyed.Key("other", i), minutely)
+		_, err = l.Charge(bg, quota.Key("other", i), minutely)
 		require.NoError(t, err)
 		w.Travel(time.Second)
-		require.LessOrEqual(t, m.Len(), 1000)
+		require.LessOrEqual(t, quota.Kept(l), 1000)
 	}
 }
 
-// The key is copied: that of a message does not keep the message.
+// The key is copied, so a key that is part of a message does not keep the message in
+// memory.
 func TestMemoryKeepsNoCallersMemory(t *testing.T) {
 	key := []byte("a key that will change")
-	l := limiter(t, keyed.Options{})
+	l := limiter(t, quota.Options{})
 	_, err := l.Charge(bg, unsafe.String(&key[0], len(key)), minutely)
 	require.NoError(t, err)
 	before := string(key)
@@ -90,11 +90,11 @@ func TestMemoryKeepsNoCallersMemory(t *testing.T) {
 	require.True(t, got.Limited)
 }
 
-// A memory that is full is a store that is unavailable, with the policy for it.
+// A full memory counts as a store that is unavailable. store.Local has nowhere else to
+// count, so it refuses.
 func TestAFullMemoryFollowsThePolicy(t *testing.T) {
-	for policy, limited := range map[store.Policy]bool{store.Closed: true, store.Open: false, store.Local: false} {
-		m := keyed.NewMemory(keyed.MemoryOptions{MaxKeys: 1})
-		l := limiter(t, keyed.Options{Store: m, OnFailure: policy})
+	for policy, limited := range map[store.Policy]bool{store.Closed: true, store.Open: false, store.Local: true} {
+		l := limiter(t, quota.Options{MaxKeys: 1, OnFailure: policy})
 		_, err := l.Charge(bg, "a", minutely)
 		require.NoError(t, err)
 		got, err := l.Charge(bg, "b", minutely)
@@ -102,4 +102,22 @@ func TestAFullMemoryFollowsThePolicy(t *testing.T) {
 		require.Equal(t, limited, got.Limited)
 		require.ErrorIs(t, got.Degraded, store.ErrUnavailable)
 	}
+}
+
+// A crowd that has gone costs nothing: each charge deletes some of its keys, whichever
+// key is charged.
+func TestExpiredKeysAreForgottenByTheChargesOfOthers(t *testing.T) {
+	w := newWall()
+	l := limiter(t, quota.Options{Clock: w})
+	for i := range 1000 {
+		_, err := l.Charge(bg, quota.Key("member", i), minutely)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1000, quota.Kept(l))
+	w.Travel(time.Minute)
+	for range 510 {
+		_, err := l.Charge(bg, "k", quota.Window{Limit: 1000, Period: time.Hour})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, quota.Kept(l))
 }
