@@ -43,7 +43,7 @@ max_waiters: -1
 `)
 	_, err := config.Load(path, env(map[string]string{
 		"APP_ID": "12x", "APP_HASH": "abc", "BOT_TOKEN": ":", "SESSION_FILE": "a\x00b",
-	}))
+	}), config.Flags{})
 	keys := "the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level"
 	above := "Telegram publishes no limit above 1000 a second: this is probably a slip"
 	want := []string{
@@ -172,7 +172,7 @@ func TestFaultOfTheWholeFile(t *testing.T) {
 		"- a":                    "config:1:1: the file is not a mapping; write lines of the form key: value, with app_id",
 		"abc":                    "config:1:1: the file is not a mapping; ",
 		"!!map {dc: 1}":          "config:1:1: the file has a tag",
-		"dc: 1\n---\n":           "config:2:1: the file has a second document; remove what stands from this --- on",
+		"dc: 1\n---\n":           "config:2:1: the file has a second document; remove this --- and what follows",
 		"dc: 1\n]":               "config: the file is not YAML: ",
 		"dc: 1\n\tdc: 2":         "config: the file is not YAML: line 2: found a tab character that violates indentation; indent with spaces, not tabs",
 		"chats:\n \tmode: never": "config: the file is not YAML: line 2: found character that cannot start any token; indent with spaces, not tabs",

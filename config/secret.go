@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"strconv"
 )
 
 const redacted = "[redacted]"
@@ -14,9 +15,8 @@ const redacted = "[redacted]"
 // The zero value is a secret that is not set. Two secrets are compared by what
 // they reveal, not with ==.
 type Secret struct {
-	// A pointer, for the places that methods do not reach: fmt prints the
-	// unexported fields of a struct that holds a Config without asking them, and
-	// of a pointer it prints the address.
+	// fmt prints the unexported fields of a struct that holds a Config without calling
+	// methods; of a pointer it prints the address.
 	text *string
 }
 
@@ -50,3 +50,34 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 
 // MarshalText returns what String returns. Its error is always nil.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+const (
+	// An app hash has 32 characters, a bot token 35 after its colon. What people write
+	// by hand (a key, a number, a label of a host name) is shorter.
+	secretRun = 24
+	maxShown  = 80 // a message is a line
+)
+
+// redact returns text as a message may show it: only its length if it is long or may
+// hold a secret, which may stand under the wrong key.
+func redact(text string) string {
+	run := 0
+	for i := 0; i < len(text) && run < secretRun; i++ {
+		run++
+		if !isTokenByte(text[i]) {
+			run = 0
+		}
+	}
+	if run == secretRun || len(text) > maxShown {
+		return fmt.Sprintf("(%d characters, not shown)", len(text))
+	}
+	return text
+}
+
+// show returns a key as it may stand in a path: in quotes unless it is a plain name.
+func show(key string) string {
+	if shown := redact(key); consists(shown, isHostByte) {
+		return shown
+	}
+	return strconv.Quote(redact(key))
+}
