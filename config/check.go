@@ -1,11 +1,11 @@
 package config
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,23 +95,12 @@ func boolean(to *bool) check {
 	}
 }
 
-// appHash takes the text whatever its type in YAML: a hash may consist of digits alone,
-// or look like a number with an exponent.
-func appHash(to *Secret) check {
+// secret takes the text whatever its type in YAML: an app hash may consist of digits
+// alone, or look like a number with an exponent.
+func secret(to *Secret, pattern, what, remedy string) check {
 	return func(v value) (string, string) {
-		if _, err := hex.DecodeString(v.text); err != nil || len(v.text) != 32 {
-			return fmt.Sprintf("is not 32 hexadecimal digits (it has %d characters)", len(v.text)), "copy it from my.telegram.org, without spaces"
-		}
-		*to = NewSecret(v.text)
-		return "", ""
-	}
-}
-
-func botToken(to *Secret) check {
-	return func(v value) (string, string) {
-		id, rest, _ := strings.Cut(v.text, ":")
-		if !consists(id, isDigit) || !consists(rest, isTokenByte) {
-			return "is not digits, a colon and then letters, digits, - or _", "copy it from @BotFather, without spaces"
+		if !matches(pattern, v.text) {
+			return fmt.Sprintf("is not %s (it has %d characters)", what, len(v.text)), remedy
 		}
 		*to = NewSecret(v.text)
 		return "", ""
@@ -157,7 +146,7 @@ func storeName(file *string, url *Secret) check {
 
 func accountName(to *string) check {
 	return func(v value) (string, string) {
-		if !consists(v.text, isTokenByte) || len(v.text) > 64 {
+		if !matches(`[\w-]{1,64}`, v.text) {
 			return "is not 1 to 64 letters, digits, - and _", "write a name that all processes of the account use, such as its username"
 		}
 		*to = v.text
@@ -211,7 +200,7 @@ func address(to *string) check {
 	return func(v value) (string, string) {
 		const remedy = "write for example 127.0.0.1:"
 		host, port, err := net.SplitHostPort(v.text)
-		if consists(v.text, isDigit) { // a port alone
+		if matches(`\d+`, v.text) { // a port alone
 			host, port, err = "", v.text, nil
 		}
 		_, portErr := strconv.ParseUint(port, 10, 16)
@@ -224,7 +213,7 @@ func address(to *string) check {
 			return "does not end in a port from 0 to 65535", remedy + "9090"
 		case host == "":
 			return "names no host and would listen on every network", "write 127.0.0.1:" + port + " for this machine alone"
-		case ipErr != nil && !consists(host, isHostByte):
+		case ipErr != nil && !matches(`[\w.-]+`, host):
 			return "has no host's name or IP address before the port", remedy + port
 		}
 		*to = v.text
@@ -245,20 +234,7 @@ func word(to *string, what string, words ...string) check {
 	}
 }
 
-// consists reports whether s is not empty and every byte of it is of a kind.
-func consists(s string, of func(byte) bool) bool {
-	for i := range len(s) {
-		if !of(s[i]) {
-			return false
-		}
-	}
-	return s != ""
+// matches reports whether all of text matches the pattern.
+func matches(pattern, text string) bool {
+	return regexp.MustCompile("^(?:" + pattern + ")$").MatchString(text)
 }
-
-func isDigit(b byte) bool { return '0' <= b && b <= '9' }
-
-func isTokenByte(b byte) bool {
-	return isDigit(b) || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '_' || b == '-'
-}
-
-func isHostByte(b byte) bool { return isTokenByte(b) || b == '.' }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,20 +57,10 @@ func (l *loader) file(data []byte) bool {
 		// be a secret.
 		f.Problem = "is not YAML: a value starts with * and is no alias"
 		f.Remedy = "put the value in quotes"
-	case indentedByTab(data) && (strings.Contains(f.Problem, "cannot start any token") || strings.Contains(f.Problem, "tab character")):
+	case regexp.MustCompile(`cannot start any token|tab character`).MatchString(f.Problem) && regexp.MustCompile(`(?m)^ *\t`).Match(data):
 		f.Remedy = "indent with spaces, not tabs"
 	}
 	l.faults = append(l.faults, f)
-	return false
-}
-
-// indentedByTab reports whether a line begins with a tab, or with spaces and a tab.
-func indentedByTab(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")) {
-			return true
-		}
-	}
 	return false
 }
 

@@ -49,7 +49,7 @@ max_waiters: -1
 	want := []string{
 		`1:9: app_id: -1 is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
 		`2:11: app_hash is not 32 hexadecimal digits (it has 3 characters); copy it from my.telegram.org, without spaces`,
-		`3:12: bot_token is not digits, a colon and then letters, digits, - or _; copy it from @BotFather, without spaces`,
+		`3:12: bot_token is not digits, a colon and then letters, digits, - or _ (it has 11 characters); copy it from @BotFather, without spaces`,
 		`4:15: session_file: 12 is not text; put the file's name in quotes`,
 		`5:5: dc: 9 is not a whole number from 0 to 5; 0 leaves the choice to the client`,
 		`6:10: test_dc: "yes" is neither true nor false; write true or false, without quotes`,
@@ -91,7 +91,7 @@ max_waiters: -1
 	want = append(want,
 		`environment: APP_ID: "12x" is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
 		`environment: APP_HASH is not 32 hexadecimal digits (it has 3 characters); copy it from my.telegram.org, without spaces`,
-		`environment: BOT_TOKEN is not digits, a colon and then letters, digits, - or _; copy it from @BotFather, without spaces`,
+		`environment: BOT_TOKEN is not digits, a colon and then letters, digits, - or _ (it has 1 characters); copy it from @BotFather, without spaces`,
 		`environment: SESSION_FILE: "a\x00b" has a zero byte, which no file's name has; remove it`,
 	)
 	require.Equal(t, want, strings.Split(err.Error(), "\n"))

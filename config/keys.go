@@ -28,8 +28,8 @@ type check func(value) (problem, remedy string)
 func keys(c *Config, limits map[string]*RateLimit) []key {
 	all := []key{
 		{"app_id", "APP_ID", false, integer(&c.AppID, 1, math.MaxInt32, "take it from my.telegram.org")},
-		{"app_hash", "APP_HASH", true, appHash(&c.AppHash)},
-		{"bot_token", "BOT_TOKEN", true, botToken(&c.BotToken)},
+		{"app_hash", "APP_HASH", true, secret(&c.AppHash, `[[:xdigit:]]{32}`, "32 hexadecimal digits", "copy it from my.telegram.org, without spaces")},
+		{"bot_token", "BOT_TOKEN", true, secret(&c.BotToken, `\d+:[\w-]+`, "digits, a colon and then letters, digits, - or _", "copy it from @BotFather, without spaces")},
 		{"session_file", "SESSION_FILE", false, fileName(&c.SessionFile, "name a file, or remove the line for "+defaultSessionFile)},
 		{"store", "STORE", true, storeName(&c.StoreFile, &c.RedisURL)},
 		{"account", "", false, accountName(&c.Account)},

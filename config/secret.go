@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 )
 
@@ -51,24 +52,14 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // MarshalText returns what String returns. Its error is always nil.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-const (
-	// An app hash has 32 characters, a bot token 35 after its colon. What people write
-	// by hand (a key, a number, a label of a host name) is shorter.
-	secretRun = 24
-	maxShown  = 80 // a message is a line
-)
+// maxShown bounds the text that a message shows, in bytes: a message is a line.
+const maxShown = 80
 
 // redact returns text as a message may show it: only its length if it is long or may
-// hold a secret, which may stand under the wrong key.
+// hold a secret, which may stand under the wrong key. An app hash has 32 characters, a
+// bot token 35 after its colon. What people write by hand is shorter.
 func redact(text string) string {
-	run := 0
-	for i := 0; i < len(text) && run < secretRun; i++ {
-		run++
-		if !isTokenByte(text[i]) {
-			run = 0
-		}
-	}
-	if run == secretRun || len(text) > maxShown {
+	if len(text) > maxShown || regexp.MustCompile(`[\w-]{24}`).MatchString(text) {
 		return fmt.Sprintf("(%d characters, not shown)", len(text))
 	}
 	return text
@@ -76,7 +67,7 @@ func redact(text string) string {
 
 // show returns a key as it may stand in a path: in quotes unless it is a plain name.
 func show(key string) string {
-	if shown := redact(key); consists(shown, isHostByte) {
+	if shown := redact(key); matches(`[\w.-]+`, shown) {
 		return shown
 	}
 	return strconv.Quote(redact(key))
