@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -64,7 +62,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		}
 		k.limits.Memory, counts, k.close = file, file, file.Close
 	}
-	k.limits.Observer = invoke.Observers(s.limits.Observer, storeLog{s.client.Logger, meanwhile})
+	k.limits.Observer = invoke.Observers(s.limits.Observer, logStore(s.client.Logger, meanwhile))
 	var err error
 	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
 		return keep{}, errors.Join(err, k.close())
@@ -72,44 +70,23 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 	return k, nil
 }
 
-// withoutRedis says what becomes of calls while the server is away.
+// withoutRedis says what happens to calls while the server is away.
 func withoutRedis(policy store.Policy) string {
-	switch policy {
-	case store.Open:
-		return "calls go out without limits until it is back"
-	case store.Local:
-		return "this process keeps to the limits by itself until it is back"
-	default:
-		return "calls are refused until it is back"
-	}
+	return map[store.Policy]string{
+		store.Open:   "calls go out without limits until it is back",
+		store.Local:  "this process keeps to the limits by itself until it is back",
+		store.Closed: "calls are refused until it is back",
+	}[policy]
 }
 
-// storeLog says in the log when the store is lost, and when it is back.
-type storeLog struct {
-	logger    *zap.Logger
-	meanwhile string
-}
-
-// Observe implements invoke.Observer.
-func (l storeLog) Observe(e invoke.Event) {
-	switch e.Kind {
-	case invoke.StoreLost:
-		l.logger.Warn("The store is away: "+l.meanwhile, zap.Error(e.Err))
-	case invoke.StoreBack:
-		l.logger.Info("The store is back")
+// logStore logs that the store is lost, and that it is back.
+func logStore(logger *zap.Logger, meanwhile string) invoke.ObserverFunc {
+	return func(e invoke.Event) {
+		switch e.Kind {
+		case invoke.StoreLost:
+			logger.Warn("The store is away: "+meanwhile, zap.Error(e.Err))
+		case invoke.StoreBack:
+			logger.Info("The store is back")
+		}
 	}
-}
-
-// temporary is the configuration of a demonstration, whose store goes with it: it is to
-// leave no trace, and to find none of an account.
-func temporary(cfg config.Config) (_ config.Config, remove func() error, err error) {
-	if cfg.StoreFile == "" {
-		return cfg, func() error { return nil }, nil
-	}
-	dir, err := os.MkdirTemp("", "examplebot")
-	if err != nil {
-		return cfg, nil, fmt.Errorf("a place for the demonstration's store: %w", err)
-	}
-	cfg.StoreFile = filepath.Join(dir, filepath.Base(config.DefaultStoreFile))
-	return cfg, func() error { return os.RemoveAll(dir) }, nil
 }
