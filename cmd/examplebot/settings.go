@@ -17,7 +17,7 @@ import (
 
 // settings are what the demonstration and an account have in common.
 type settings struct {
-	limits  invoke.LimiterOptions
+	limits  invoke.Options
 	client  client.Options
 	metrics *metrics.Metrics
 	tally   *tally
@@ -42,18 +42,11 @@ func (r runCommand) settings(cfg config.Config, p process) (settings, error) {
 	limits, limitsErr := rateLimits(cfg.RateLimits)
 	chats, chatsErr := chatLimits(cfg.Chats)
 	observer := invoke.Observers(s.metrics, s.tally)
-	s.limits = invoke.LimiterOptions{
-		RateLimits:   limits,
-		Chats:        chats,
-		MaxWaiters:   cfg.MaxWaiters,
-		LearnNothing: cfg.Learning != nil && !*cfg.Learning,
-		Observer:     observer,
+	s.limits = invoke.Options{RateLimits: limits, Chats: chats, MaxWaiters: cfg.MaxWaiters, Observer: observer}
+	if cfg.Learning != nil && !*cfg.Learning {
+		s.limits.Learning = invoke.Off
 	}
-	s.client = client.Options{
-		SleepThreshold: sleepThreshold(cfg.SleepThreshold),
-		Observer:       observer,
-		Logger:         logger,
-	}
+	s.client.Options = invoke.Options{SleepThreshold: sleepThreshold(cfg.SleepThreshold), Observer: observer, Logger: logger}
 	return s, errors.Join(limitsErr, chatsErr)
 }
 
