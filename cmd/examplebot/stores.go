@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -65,18 +63,4 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		return keep{}, errors.Join(err, k.close())
 	}
 	return k, nil
-}
-
-// temporary is the configuration of a demonstration, whose store goes with it: it is to
-// leave no trace, and to find none of an account.
-func temporary(cfg config.Config) (_ config.Config, remove func() error, err error) {
-	if cfg.StoreFile == "" {
-		return cfg, func() error { return nil }, nil
-	}
-	dir, err := os.MkdirTemp("", "examplebot")
-	if err != nil {
-		return cfg, nil, fmt.Errorf("a place for the demonstration's store: %w", err)
-	}
-	cfg.StoreFile = filepath.Join(dir, filepath.Base(config.DefaultStoreFile))
-	return cfg, func() error { return os.RemoveAll(dir) }, nil
 }
