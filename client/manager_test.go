@@ -78,6 +78,9 @@ func TestManagerWhoseDifferenceIsFloodedOutlivesCuts(t *testing.T) {
 		var want []string
 		for cut := range 2 {
 			want = append(want, said(alice, 30, fmt.Sprint("before cut ", cut))...)
+			for range 5 { // they have arrived
+				require.NoError(t, p.alive(ctx))
+			}
 			require.NotZero(t, w.Cut())
 			require.NoError(t, p.alive(ctx))
 		}

@@ -44,8 +44,8 @@ func bothWays(t *testing.T, handler telegram.UpdateHandler, f func(ctx context.C
 
 func oneWay(t *testing.T, way string, handler telegram.UpdateHandler, hooked telegram.Middleware, f func(ctx context.Context, t *testing.T, w *world, p online)) {
 	w := startWorld(t)
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{
-		Clock: w.now, LearnNothing: true, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever},
+	limiter, err := invoke.NewLimiter(invoke.Options{
+		Clock: w.now, Learning: invoke.Off, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever},
 		RateLimits: map[classify.Category]ratelimit.Change{
 			classify.Global: ratelimit.Rate(1e6).Burst(100_000), classify.Query: ratelimit.Rate(1e6).Burst(100_000),
 		},
@@ -62,7 +62,7 @@ func oneWay(t *testing.T, way string, handler telegram.UpdateHandler, hooked tel
 		return err
 	}
 	if way == "client" {
-		opts := client.Options{Limiter: limiter}
+		opts := client.Options{Options: invoke.Options{Limiter: limiter}}
 		opts.Telegram.UpdateHandler = handler
 		if hooked != nil {
 			opts.Telegram.Middlewares = []telegram.Middleware{hooked}
