@@ -31,10 +31,12 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
+	gotdupdates "github.com/gotd/td/telegram/updates"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/client"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/quota"
@@ -66,8 +68,11 @@ var (
 	_ = store.Closed
 	_ = boltstore.Open
 	_ = redisstore.Open
+	_ = dispatch.New
+	_ gotdupdates.Config
 
-	file *boltstore.Store
+	file    *boltstore.Store
+	updates telegram.UpdateHandler
 )
 
 func greet(ctx context.Context, user tg.InputPeerClass) error { return nil }
