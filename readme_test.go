@@ -44,8 +44,8 @@ import (
 	"github.com/weirtg/weir/metrics"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/boltstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 var (
@@ -65,7 +65,7 @@ var (
 	_ = metrics.New
 	_ ratelimit.Change
 	_ = quota.New
-	_ = store.Closed
+	_ = store.FailClosed
 	_ = boltstore.Open
 	_ = redisstore.Open
 	_ = dispatch.New

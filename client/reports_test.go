@@ -25,7 +25,7 @@ import (
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // The tests of this file are what people who run bots report, one each, over the wire.

@@ -19,12 +19,12 @@ import (
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // remote is a memory that is some way off: what is saved there arrives late.
 type remote struct {
-	store.Memory
+	store.Facts
 	way time.Duration
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // news measures how long a fact takes to another process that watches.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // job is what a process is told to do.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // Counts that outlive the process.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // Durable charges by callers at the same time, each to its own key.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // fillDisk is set for a copy of the test binary, which may not make files larger than

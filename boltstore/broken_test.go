@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 var hourly = quota.Window{Limit: 3, Period: time.Hour}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirtg/weir/internal/wallclock"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
+	"github.com/weirtg/weir/boltstore"
 )
 
 // put writes bytes under a key of a closed file; bucket is "" for the file's own numbers.
