@@ -69,7 +69,7 @@ type Store struct {
 }
 
 var (
-	_ quota.Store  = (*Store)(nil)
+	_ quota.Store = (*Store)(nil)
 	_ store.Facts = (*Store)(nil)
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/storetest"
 )
 

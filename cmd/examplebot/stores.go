@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/redisstore"
+	"github.com/weirtg/weir/store"
 )
 
 // keep is where the bot keeps what outlives it: floods, learned rates, awards.
