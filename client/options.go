@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 )
 
 // Options of a [Client]. The zero value is ready for use.
@@ -28,10 +27,6 @@ type Options struct {
 	// would hold up the connection. An UpdateHandler that is a *dispatch.Dispatcher already
 	// is used as it is, and closed when Run ends.
 	Updates dispatch.Options
-
-	// Keyed counts what the program allows its users, see [Client.Keyed]. nil counts in
-	// memory. The client does not close it.
-	Keyed *keyed.Limiter
 }
 
 // checkUpdates refuses bounds with which handlers would hold up the connection.

@@ -26,3 +26,12 @@ func (c *Client) dispatchUpdates(t *telegram.Options, opts Options) {
 	t.Middlewares = append([]telegram.Middleware{d.Differences()}, t.Middlewares...)
 	t.UpdateHandler = d
 }
+
+// UpdatesWaiting returns how many updates wait for their handlers; see Options.Updates
+// for the bound.
+func (c *Client) UpdatesWaiting() int {
+	if c.updates == nil {
+		return 0
+	}
+	return c.updates.Waiting()
+}

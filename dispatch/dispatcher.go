@@ -162,6 +162,14 @@ func (d *Dispatcher) HandleAffected(_ context.Context, channelID int64, pts, pts
 	}})
 }
 
+// Waiting returns how many updates wait for their handlers. Those that are being handled
+// are not among them.
+func (d *Dispatcher) Waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.waiting
+}
+
 // Close drops the updates that wait and returns when the handlers that run have
 // returned. It does not end the contexts that Handle was given: those of gotd end with
 // the client's Run, so call it after that. Later updates are dropped.

@@ -9,7 +9,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// A store is to answer within 100 ms. These bounds are for one that does not.
+// These bounds are for a store that does not answer. One that is a [Patient] has its own.
 const (
 	askTime      = 500 * time.Millisecond
 	giveBackTime = 100 * time.Millisecond
@@ -36,7 +36,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
-	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), askTime)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), l.askTime)
 	admitted, found, err := l.shared.Take(asking, charges)
 	cancel()
 	if err == nil && len(found) != len(charges) {
@@ -72,7 +72,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 		w.takeAt(min(now, w.due(now)), now)
 		w.by = account
 	case err == nil:
-	case l.policy == store.Local && !w.open(now):
+	case l.policy == store.FailLocal && !w.open(now):
 		return nil // another's turn, or other rules
 	default:
 		return l.aloneLocked(w, err)
@@ -88,6 +88,10 @@ func (l *Limiter) askLocked(w *waiter) error {
 	return nil
 }
 
+// maxClosed is how long a store's word for how long a gate has no room is believed: then it is
+// asked once more. A number that is damaged does not close a gate for years.
+const maxClosed = time.Hour
+
 // see adopts what the store says of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
 	if b, ok := l.set.algorithm.(bucket); ok { // what is missing beyond what is known here, others took
@@ -95,7 +99,7 @@ func (l *line) see(found Found, admitted bool, now int64) {
 	}
 	l.set.algorithm.adopt(&l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
-		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))
+		l.closedUntil = now + min(int64(found.Wait), int64(maxClosed))
 	}
 }
 
@@ -103,9 +107,9 @@ func (l *line) see(found Found, admitted bool, now int64) {
 // failed so.
 func (l *Limiter) aloneLocked(w *waiter, err error) error {
 	switch l.policy {
-	case store.Open:
+	case store.FailOpen:
 		w.granted, w.at = true, l.last
-	case store.Local:
+	case store.FailLocal:
 		w.takeAt(w.due(l.last), l.last)
 		w.by = process
 	default:
@@ -117,7 +121,7 @@ func (l *Limiter) aloneLocked(w *waiter, err error) error {
 // freeLocked reports whether a call passes at once and is not counted: the store is
 // unavailable, that opens the gates, and they are not paused.
 func (l *Limiter) freeLocked(w *waiter) bool {
-	if l.policy != store.Open || l.outage.err == nil {
+	if l.policy != store.FailOpen || l.outage.err == nil {
 		return false
 	}
 	for i := range w.places {

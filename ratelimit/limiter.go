@@ -22,9 +22,9 @@ type Options struct {
 	// Shared keeps the state of all gates for several processes, see the package's
 	// documentation. nil limits this process alone.
 	Shared Shared
-	// OnFailure is what becomes of a call while Shared is unavailable: [store.Closed],
+	// OnFailure is what becomes of a call while Shared is unavailable: [store.FailClosed],
 	// the default, fails it with an error that matches [store.ErrUnavailable],
-	// [store.Open] admits it at once and counts nothing, [store.Local] decides by what
+	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] decides by what
 	// this process knows. A paused gate stays paused under each.
 	OnFailure store.Policy
 	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
@@ -39,13 +39,14 @@ type Options struct {
 // One lock covers all its gates, since a call is charged in all of them or in
 // none. It is held for the reckoning only, never while a call waits.
 type Limiter struct {
-	clock  clock.Clock
-	system bool      // clock is the system's, which can be read at less cost
-	start  time.Time // what all times count from
-	seed   maphash.Seed
-	shared Shared
-	policy store.Policy
-	events func(err error)
+	clock   clock.Clock
+	system  bool      // clock is the system's, which can be read at less cost
+	start   time.Time // what all times count from
+	seed    maphash.Seed
+	shared  Shared
+	askTime time.Duration // of shared
+	policy  store.Policy
+	events  func(err error)
 
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
@@ -61,14 +62,19 @@ func New(opts Options) *Limiter {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
+	patience := askTime
+	if p, ok := opts.Shared.(Patient); ok {
+		patience = p.Patience()
+	}
 	return &Limiter{
-		clock:  opts.Clock,
-		system: opts.Clock == clock.System,
-		start:  opts.Clock.Now().Add(-1), // so that 0 can stand for never
-		seed:   maphash.MakeSeed(),
-		shared: opts.Shared,
-		policy: opts.OnFailure,
-		events: opts.OnOutage,
+		askTime: patience,
+		clock:   opts.Clock,
+		system:  opts.Clock == clock.System,
+		start:   opts.Clock.Now().Add(-1), // so that 0 can stand for never
+		seed:    maphash.MakeSeed(),
+		shared:  opts.Shared,
+		policy:  opts.OnFailure,
+		events:  opts.OnOutage,
 	}
 }
 
@@ -245,7 +251,7 @@ const justTaken = math.MaxInt64
 //
 // With [Options.Shared] it gives back there too, which may take up to 100 ms; what fails
 // to come back is refilled by time. A call that passed while the store was unavailable has
-// paid nothing there, under [store.Open] nothing at all, and should not be refunded.
+// paid nothing there, under [store.FailOpen] nothing at all, and should not be refunded.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
 	if l.check(cost, gates) != nil {
 		return
