@@ -25,6 +25,9 @@ const repeatPause, longestRepeatPause = 50 * time.Millisecond, 2 * time.Second
 // it has arrived. gotd repeats most such calls by itself, but not those that it was about to
 // write.
 func isLost(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false // some context in gotd was done
+	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}

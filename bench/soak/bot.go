@@ -79,8 +79,10 @@ func (b *bot) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		ctx, stop := context.WithCancel(ctx)
 		var work sync.WaitGroup
 		defer work.Wait()
+		defer stop()
 		work.Go(func() { b.broadcast(ctx) })
 		work.Go(func() { b.catchUp(ctx) })
 		return b.manager.Run(ctx, b.client.API(), self.ID, updates.AuthOptions{

@@ -6,8 +6,8 @@
 // People write to the bot in private and in groups, the groups in bursts that are beyond
 // the published limit, so that handlers wait. The bot answers each message once, over an
 // updates.Manager, while it sends a broadcast in the background. Meanwhile the line is cut,
-// fails, hangs and leaves connections half open, floods come, and the client is moved to
-// another data centre and back.
+// fails, hangs and leaves connections half open, floods come, and the login is brought to
+// another data centre and used there.
 //
 // When the trouble is over, the bot gets time to catch up. Then every message has one
 // answer, every message of the broadcast is there once, and nothing is left over: no

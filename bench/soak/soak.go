@@ -73,6 +73,9 @@ func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err 
 		return r, fmt.Errorf("start the bot: %w", err)
 	}
 
+	if err := greet(ctx, chats); err != nil {
+		return r, err
+	}
 	busy, quiet := context.WithTimeout(ctx, s.trouble)
 	defer quiet()
 	var wrote atomic.Int64
@@ -84,7 +87,7 @@ func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err 
 	work.Go(func() { w.make(busy) })
 	work.Wait()
 	link.Restore()
-	r.Trouble, r.Messages = w.seen, int(wrote.Load())
+	r.Trouble, r.Messages = w.seen, int(wrote.Load())+s.groups
 
 	deadline := time.Now().Add(s.calm)
 	for {
@@ -156,6 +159,26 @@ func (s soak) populate(cloud *localdc.Cloud) (chats []chat, audience []tg.InputP
 		}})
 	}
 	return chats, audience
+}
+
+// greet writes once in each group and waits for the answer. gotd's updates.Manager starts to
+// count where it first meets a channel: of a burst that comes out of order it would lose what
+// is before that.
+func greet(ctx context.Context, chats []chat) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, c := range chats {
+		if !c.group {
+			continue
+		}
+		if err := c.write("say hello"); err != nil {
+			return err
+		}
+		if _, err := c.Await(ctx, func(m tg.Message) bool { return m.Message == answerPrefix+"say hello" }); err != nil {
+			return fmt.Errorf("group %d got no first answer: %w", c.MarkedID(), err)
+		}
+	}
+	return nil
 }
 
 // write is what is written in one chat: by a person now and then, by a group in bursts.

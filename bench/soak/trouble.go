@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/gotd/td/tg"
+
 	"github.com/weirtg/weir/localdc"
 )
 
@@ -45,10 +47,15 @@ func (w *trouble) make(ctx context.Context) {
 		{"flood of differences", func(context.Context) {
 			_ = w.cloud.Flood(localdc.Scope{Method: "updates.getDifference"}, w.upTo(8*time.Second))
 		}},
-		{"move", func(ctx context.Context) {
+		{"another data centre", func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
-			_ = w.bot.client.MigrateTo(ctx, 2) // the line may be gone
+			pool, err := w.bot.client.DC(ctx, 4, 1) // brings the login there, unless the line is gone
+			if err != nil {
+				return
+			}
+			_, _ = tg.NewClient(pool).HelpGetConfig(ctx)
+			_ = pool.Close()
 		}},
 	}
 	for {
