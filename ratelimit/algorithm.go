@@ -7,6 +7,8 @@ package ratelimit
 type algorithm interface {
 	// capacity is the most that one call may cost.
 	capacity() int64
+	// most is the most that one call is charged, which may be more than the capacity.
+	most() int64
 	// due is since when there is room for cost, or when there will be. It may lie
 	// far in the past.
 	due(s *state, cost, now int64) int64

@@ -121,7 +121,7 @@ func (l *Limiter) freeLocked(w *waiter) bool {
 		return false
 	}
 	for i := range w.places {
-		if s := w.places[i].gate.set; s.paused || w.places[i].cost() > s.capacity {
+		if s := w.places[i].gate.set; s.paused || w.places[i].price().need > s.capacity {
 			return false
 		}
 	}
@@ -143,7 +143,7 @@ func (w *waiter) chargesLocked(now int64) []Charge {
 		p := &w.places[i]
 		s := p.line.set
 		charges[i] = Charge{
-			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.cost()),
+			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.price().charge),
 			Used: s.algorithm.used(&p.line.state, now),
 		}
 	}
@@ -176,7 +176,7 @@ func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
 		if s.keyed {
 			key = s.resolve(key)
 		}
-		charges = append(charges, Charge{Gate: s.name, Key: key, Rule: s.rule, Cost: int(min(paid(i), s.capacity))})
+		charges = append(charges, Charge{Gate: s.name, Key: key, Rule: s.rule, Cost: int(paid(i))})
 	}
 	l.mu.Unlock()
 	l.giveBack(charges)
@@ -208,7 +208,7 @@ func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	var worst RefusedError
 	for i := range w.places {
 		p := &w.places[i]
-		if refused := p.line.refuse(p.cost(), l.last); refused.Wait >= worst.Wait {
+		if refused := p.line.refuse(p.price(), l.last); refused.Wait >= worst.Wait {
 			worst = refused
 		}
 	}

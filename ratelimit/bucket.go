@@ -31,6 +31,11 @@ func (l Limit) algorithm(*set) algorithm {
 
 func (b bucket) capacity() int64 { return b.burst }
 
+// most bounds a debt to [maxSpan].
+func (b bucket) most() int64 {
+	return max(b.burst, min(int64(maxSpan)/b.interval, math.MaxInt32))
+}
+
 func (b bucket) due(s *state, cost, _ int64) int64 {
 	beyond := cost - b.burst
 	if beyond > math.MaxInt64/4/b.interval {
@@ -45,7 +50,7 @@ func (b bucket) take(s *state, cost, due, _ int64) { s.at = max(s.at, due) + cos
 // spilled over by then nobody knows, and to give it twice would let through more than
 // the limit.
 func (b bucket) giveBack(s *state, cost, taken, now int64) {
-	back := min(cost, b.burst) * b.interval
+	back := min(cost, b.most()) * b.interval
 	if b.paused {
 		s.at = max(0, s.at-back)
 		return
@@ -84,7 +89,15 @@ func (b bucket) forget(s *state, now int64) bool { return !b.paused && s.at <= n
 func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {
 	old := before.(bucket)
 	full, oldFull := b.burst*b.interval, old.burst*old.interval
-	had := max(0, oldFull-old.missing(s, now)) // tokens × the old interval
+	missing := old.missing(s, now)
+	if debt := missing - oldFull; debt > 0 && how == AsIs {
+		s.at = full + scale(debt, b.interval, old.interval, int64(maxSpan))
+		if !b.paused {
+			s.at += now
+		}
+		return
+	}
+	had := max(0, oldFull-missing) // tokens × the old interval
 	switch how {
 	case Reset:
 		had = full

@@ -133,18 +133,34 @@ func (g Gate) SetMaxWaiters(most int) {
 
 // Times returns the gate with calls that count n times there, such as one that
 // forwards n messages to a chat. A call that counts for more than the gate holds
-// counts for all that it holds: it passes alone. n below 1 is 1.
+// passes when the bucket is full or the window is empty, and is charged whole: the
+// bucket goes into debt, and the next call waits until the debt is paid. n below 1
+// is 1.
 func (g Gate) Times(n int) Gate {
 	g.weight = uint32(min(max(1, n), math.MaxInt32))
 	return g
 }
 
-// cost is what a call of cost pays at this gate, under the limit of the moment.
-func (g Gate) cost(cost int64) int64 {
+// price is what a call means to a gate, under its rule of the moment.
+type price struct {
+	need   int64 // how much room there has to be
+	charge int64 // how much is taken; more than need if the gate does not hold so much
+	queued int64 // how much the calls behind it have to wait for
+}
+
+// price returns what a call of cost means to this gate.
+func (g Gate) price(cost int64) price {
 	if g.weight <= 1 {
-		return cost
+		return price{need: cost, charge: cost, queued: cost}
 	}
-	return max(cost, min(cost*int64(g.weight), g.set.capacity))
+	s := g.set
+	charge := max(cost, min(cost*int64(g.weight), s.most))
+	p := price{need: max(cost, min(charge, s.capacity)), charge: charge}
+	p.queued = p.need // all of a window's calls leave it together, however many
+	if _, ok := s.algorithm.(bucket); ok {
+		p.queued = charge
+	}
+	return p
 }
 
 // check refuses what is no list of gates to pass: a gate that nobody made, one of

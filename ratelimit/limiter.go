@@ -253,11 +253,11 @@ func (l *Limiter) Refund(cost int, gates ...Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared != nil {
-		l.refundLocked(gates, func(i int) int64 { return gates[i].cost(int64(cost)) })
+		l.refundLocked(gates, func(i int) int64 { return gates[i].price(int64(cost)).charge })
 	}
 	now := l.nowLocked()
 	for _, g := range gates {
-		g.set.giveBack(g.key, g.cost(int64(cost)), justTaken, now)
+		g.set.giveBack(g.key, g.price(int64(cost)).charge, justTaken, now)
 	}
 }
 
@@ -281,7 +281,7 @@ func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 		return false
 	}
 	for _, g := range gates {
-		g.set.take(g.key, g.cost(cost), now)
+		g.set.take(g.key, g.price(cost).charge, now)
 	}
 	return true
 }
@@ -289,7 +289,7 @@ func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 // readyLocked reports whether nobody waits and there is room at each gate.
 func readyLocked(cost int64, gates []Gate, now int64) bool {
 	for _, g := range gates {
-		if !g.set.ready(g.key, g.cost(cost), now) {
+		if !g.set.ready(g.key, g.price(cost).need, now) {
 			return false
 		}
 	}
@@ -312,7 +312,7 @@ func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedErro
 			queued, queuedCalls := line.ahead(lane)
 			ahead, calls = max(ahead, queued), max(calls, queuedCalls)
 		}
-		refused := g.set.refusal(&st, until, ahead, g.cost(cost), now)
+		refused := g.set.refusal(&st, until, ahead, g.price(cost), now)
 		switch {
 		case refused.Reason == ErrImpossible: // whatever the others say
 			return refused
@@ -334,7 +334,7 @@ func (l *Limiter) fullLocked(lane lane, cost int64, gates []Gate) error {
 		}
 		if st, line := g.set.peek(g.key); line != nil && line.lanes[lane].len >= most {
 			ahead, _ := line.ahead(lane)
-			refused := g.set.refusal(&st, line.closedUntil, ahead, g.cost(cost), l.last)
+			refused := g.set.refusal(&st, line.closedUntil, ahead, g.price(cost), l.last)
 			refused.Reason = ErrQueueFull
 			return refused.asError()
 		}

@@ -38,7 +38,7 @@ func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
 	}
 	p := &Permit{limiter: l, cost: cost, taken: l.last, by: by}
 	for _, g := range gates {
-		p.gates, p.paid = append(p.gates, g), append(p.paid, g.cost(int64(cost)))
+		p.gates, p.paid = append(p.gates, g), append(p.paid, g.price(int64(cost)).charge)
 	}
 	return p, nil
 }

@@ -40,8 +40,8 @@ type place struct {
 	prev, next *place
 }
 
-// cost is what the waiter pays there, under the limit of the moment.
-func (p *place) cost() int64 { return p.gate.cost(p.waiter.cost) }
+// price is what the call means to the gate, under its rule of the moment.
+func (p *place) price() price { return p.gate.price(p.waiter.cost) }
 
 // wake never blocks: a signal that was not heard yet says the same.
 func (w *waiter) wake() {
@@ -76,7 +76,7 @@ func (q *queue) push(p *place) {
 		q.tail.next = p
 	}
 	q.tail = p
-	p.queued = p.cost()
+	p.queued = p.price().queued
 	q.len++
 	q.cost += p.queued
 	q.calls += p.waiter.cost

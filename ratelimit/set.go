@@ -23,6 +23,7 @@ type set struct {
 	algorithm  algorithm
 	paused     bool
 	capacity   int64
+	most       int64  // that one call is charged
 	changes    uint64 // of the rule, so far
 	maxWaiters int
 	others     float64 // tokens that other processes were seen to take
@@ -82,7 +83,7 @@ func (l *Limiter) makeSet(name string, rule Rule) *set {
 
 func (s *set) setRule(rule Rule) {
 	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s), rule.Paused()
-	s.capacity = s.algorithm.capacity()
+	s.capacity, s.most = s.algorithm.capacity(), s.algorithm.most()
 }
 
 // change makes next the rule, for every gate of the set.
@@ -258,8 +259,8 @@ func (l *line) passOn(now int64) {
 }
 
 // refuse is the refusal of a head.
-func (l *line) refuse(cost, now int64) RefusedError {
-	return l.set.refusal(&l.state, l.closedUntil, 0, cost, now)
+func (l *line) refuse(p price, now int64) RefusedError {
+	return l.set.refusal(&l.state, l.closedUntil, 0, p, now)
 }
 
 // ready reports whether there is room for the head.
@@ -271,17 +272,17 @@ func (l *line) due(cost, now int64) int64 {
 	return max(l.set.algorithm.due(&l.state, cost, now), l.closedUntil)
 }
 
-// refusal is what there is to say to a call of cost with ahead before it, at a gate that is
+// refusal is the error for a call of a price with ahead before it, at a gate that is
 // closed until some time.
-func (s *set) refusal(st *state, until, ahead, cost, now int64) RefusedError {
-	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(cost)}
+func (s *set) refusal(st *state, until, ahead int64, p price, now int64) RefusedError {
+	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(p.charge)}
 	switch {
 	case s.paused: // nobody knows
-	case cost > s.capacity:
+	case p.need > s.capacity:
 		refused.Reason = ErrImpossible
 	default:
 		// Behind a queue there is a wait, even where the tokens are there already.
-		refused.Wait = max(1, time.Duration(max(until, s.algorithm.due(st, ahead+cost, now))-now))
+		refused.Wait = max(1, time.Duration(max(until, s.algorithm.due(st, ahead+p.need, now))-now))
 	}
 	return refused
 }

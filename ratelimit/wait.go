@@ -42,7 +42,7 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 		head := at.line.head() == at
 		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, at.line.refuse(at.cost(), l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.line.refuse(at.price(), l.last)); err != nil {
 				break
 			}
 		}
@@ -105,7 +105,7 @@ func (w *waiter) content(ctx context.Context) bool {
 		return false
 	}
 	for i := range w.places {
-		if p := &w.places[i]; p.cost() > p.gate.set.capacity {
+		if p := &w.places[i]; p.price().need > p.gate.set.capacity {
 			return false
 		}
 	}
@@ -143,7 +143,7 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 		if p.line == nil {
 			p.gate.set.line(p.gate.key).join(p, now)
 		}
-		if p.line.head() != p || !p.line.ready(p.cost(), now) {
+		if p.line.head() != p || !p.line.ready(p.price().need, now) {
 			// A turn that was lost or a limit that was cut may close a gate that it
 			// had passed.
 			p.retreat(now)
@@ -165,7 +165,7 @@ func (l *Limiter) grantLocked(w *waiter, now int64) {
 // open reports whether the waiter stands first at all its gates and finds room.
 func (w *waiter) open(now int64) bool {
 	for i := range w.places {
-		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.cost(), now) {
+		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.price().need, now) {
 			return false
 		}
 	}
@@ -178,7 +178,7 @@ func (w *waiter) due(now int64) int64 {
 	due := w.since
 	for i := range w.places {
 		p := &w.places[i]
-		due = max(due, p.line.news, p.line.due(p.cost(), now))
+		due = max(due, p.line.news, p.line.due(p.price().need, now))
 	}
 	return due
 }
@@ -190,7 +190,7 @@ func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
 		p := &w.places[i]
-		p.line.set.algorithm.take(&p.line.state, p.cost(), w.at, now)
+		p.line.set.algorithm.take(&p.line.state, p.price().charge, w.at, now)
 		p.line.late, p.line.lateAt = now-w.at, now
 	}
 }
@@ -202,7 +202,7 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	if !head || line.set.paused {
 		return nil
 	}
-	d := time.Duration(line.due(at.cost(), l.last) - l.last)
+	d := time.Duration(line.due(at.price().need, l.last) - l.last)
 	if line.timer == nil {
 		line.timer = l.clock.Timer(d)
 	} else {

@@ -35,6 +35,8 @@ type sliding struct {
 
 func (w sliding) capacity() int64 { return w.limit }
 
+func (w sliding) most() int64 { return maxWindow }
+
 func (w sliding) due(s *state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
 	due := int64(longAgo)
@@ -76,13 +78,13 @@ func (w sliding) take(s *state, cost, _, now int64) {
 			h.n--
 		}
 	} else if s.at != 0 && s.at+w.period > now {
-		w.kept.push(s, s.at, w.limit)
+		w.kept.push(s, s.at, max(w.limit, cost+1))
 	} else if cost == 1 {
 		s.at = now
 		return
 	}
 	for range cost {
-		w.kept.push(s, now, w.limit)
+		w.kept.push(s, now, max(w.limit, int64(w.calls(s))+1))
 	}
 }
 
@@ -154,6 +156,8 @@ type fixed struct {
 
 func (w fixed) capacity() int64 { return w.limit }
 
+func (w fixed) most() int64 { return maxWindow }
+
 func (w fixed) due(s *state, cost, now int64) int64 {
 	h := w.kept.of(s)
 	if h == nil {
@@ -163,7 +167,7 @@ func (w fixed) due(s *state, cost, now int64) int64 {
 		}
 		return w.begin(now) + later*w.period
 	}
-	begin, passed := h.times[0], int64(h.n)
+	begin, passed := h.times[0], min(int64(h.n), w.limit) // more than the limit takes no longer to leave
 	if now >= begin+w.period {
 		// Nothing of that window counts any more, but there was no room in it either.
 		if passed+cost <= w.limit {

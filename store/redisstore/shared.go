@@ -120,8 +120,8 @@ func gatesOf(charges []ratelimit.Charge) ([]gate, error) {
 		switch {
 		case c.Rule.Paused():
 			return nil, g.argument(i, "rule", c.Rule.String(), "one that is not paused")
-		case c.Cost < 1 || c.Cost > g.limit:
-			return nil, g.argument(i, "cost", strconv.Itoa(c.Cost), fmt.Sprintf("1 to %d, what the rule holds", g.limit))
+		case c.Cost < 1 || c.Cost > g.most():
+			return nil, g.argument(i, "cost", strconv.Itoa(c.Cost), fmt.Sprintf("1 to %d, the most that one call is charged", g.most()))
 		}
 		for _, other := range gates[:i] {
 			if other.Gate == c.Gate && other.Key == c.Key {
@@ -131,6 +131,16 @@ func gatesOf(charges []ratelimit.Charge) ([]gate, error) {
 		gates[i] = g
 	}
 	return gates, nil
+}
+
+// most bounds what one call is charged: the debt of a bucket to 100 years, as its refill
+// is, and what a window records to what the largest window holds.
+func (g gate) most() int {
+	const centuryMicros, largest = 100 * 365 * 24 * int64(time.Hour/time.Microsecond), 1 << 20
+	if g.kind == bucket {
+		return max(g.limit, int(min(centuryMicros/g.period, math.MaxInt32)))
+	}
+	return largest
 }
 
 func windowKind(k ratelimit.WindowKind) string {
@@ -160,12 +170,12 @@ func (s *Store) keysOf(gates []gate) []string {
 	return keys
 }
 
-// used is how much the process knows to be used, at most what the rule holds.
+// used is how much the process knows to be used.
 func (g gate) used() int64 {
 	if g.kind == bucket {
 		return max(0, g.Used.Refill.Microseconds())
 	}
-	return int64(min(max(0, g.Used.Count), g.limit))
+	return int64(min(max(0, g.Used.Count), g.most()))
 }
 
 // back is what the server is told of how late the process may be.

@@ -35,7 +35,8 @@ local function new_bucket()
     g.full, interval, burst = full + 0, interval + 0, burst + 0
     if interval ~= g.period or burst ~= g.limit then
       -- The tokens are carried over, and cut to what the bucket holds now.
-      local had = math.max(0, burst * interval - math.max(0, g.full - now)) / interval
+      -- What it has is below zero if it is in debt.
+      local had = (burst * interval - math.max(0, g.full - now)) / interval
       g.full = now + math.ceil((g.limit - math.min(had, g.limit)) * g.period)
     end
   end
@@ -43,7 +44,6 @@ local function new_bucket()
   -- A process reckons from when it heard, so it is late by what a message takes on its
   -- way. So much does not count, or each take would push the bucket further.
   function bucket.merge(g, used, back)
-    used = math.min(used, g.limit * g.period)
     if now + used <= g.full + back then return false end
     g.full = now + used
     return true
@@ -80,7 +80,11 @@ end
 
 -- A window may become free all at once. Then the first to come would take it all while
 -- the others are on their way, if not an equal share was kept for each.
-local function equal_share(g, cost, n) return math.max(cost, math.floor(g.limit / n)) end
+-- All that a call has taken of a window leaves it together, even if that is more than the
+-- window's limit.
+local function equal_share(g, cost, n)
+  return math.max(math.min(cost, g.limit), math.floor(g.limit / n))
+end
 
 local function new_sliding()
   local hits = new_hits()
@@ -159,7 +163,7 @@ local function new_fixed(begin)
   end
 
   function r.due(g, cost)
-    local later = rounds(g.count + cost, g.limit)
+    local later = rounds(math.min(g.count, g.limit) + cost, g.limit)
     if later == 0 then return now end
     return g.begin + later * g.period
   end
@@ -197,6 +201,8 @@ local function open(state_key, hits_key, kind, limit, period, cost)
     key = state_key, hits_key = hits_key, rule = rules[kind],
     limit = limit + 0, period = period + 0, cost = cost + 0, claims = {},
   }
+  -- A cost beyond the limit needs a full bucket or an empty window, and is charged whole.
+  g.need = math.min(g.cost, g.limit)
   local head = '-'
   g.saved = redis.call('GET', state_key)
   if g.saved then
