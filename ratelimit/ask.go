@@ -91,9 +91,9 @@ func (l *Limiter) askLocked(w *waiter) error {
 // see adopts what the store says of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
 	if b, ok := l.set.algorithm.(bucket); ok { // what is missing beyond what is known here, others took
-		l.set.others += float64(int64(found.Used.Refill)-b.missing(&l.state, now)) / float64(b.interval)
+		l.set.others += float64(int64(found.Used.Refill)-b.missing(l.state, now)) / float64(b.interval)
 	}
-	l.set.algorithm.adopt(&l.state, found.Used, now)
+	l.state = l.set.algorithm.adopt(l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
 		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))
 	}
@@ -144,7 +144,7 @@ func (w *waiter) chargesLocked(now int64) []Charge {
 		s := p.line.set
 		charges[i] = Charge{
 			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.price().charge),
-			Used: s.algorithm.used(&p.line.state, now),
+			Used: s.algorithm.used(p.line.state, now),
 		}
 	}
 	return charges
@@ -187,7 +187,7 @@ func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
 // the turn at its gates meanwhile.
 func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	now := l.nowLocked()
-	w := l.waiterLocked(context.Background(), background, cost, gates)
+	w := newWaiter(context.Background(), background, cost, now, gates)
 	defer l.leaveLocked(w)
 	free := l.freeLocked(w)
 	if free && !l.outage.over(now) {

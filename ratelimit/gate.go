@@ -173,9 +173,6 @@ func (l *Limiter) check(cost int, gates []Gate) error {
 		if g.set == nil || g.set.limiter != l {
 			return fmt.Errorf("gates[%d] is none of this limiter's: want one that NewGate or NewGates made", i)
 		}
-		if g.set.keyed {
-			g.set.quiet.expect(g.key)
-		}
 		for _, other := range gates[:i] {
 			if g.same(other) {
 				return fmt.Errorf("gates[%d] is %s once more: want each gate once, and Times for what counts more", i, g.set.name)
@@ -227,7 +224,7 @@ func (l *line) stats(now int64) GateStats {
 		s.Limit = Limit{Rate: float64(rule.Limit) / rule.Period.Seconds(), Burst: rule.Limit}
 	}
 	if !l.set.paused && l.closedUntil <= now {
-		s.Tokens = l.set.algorithm.tokens(&l.state, now)
+		s.Tokens = l.set.algorithm.tokens(l.state, now)
 	}
 	return s
 }
@@ -259,8 +256,7 @@ func (g *Gates) Stats() GatesStats {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
-	g.set.sweep(2*len(g.set.quiet.slots), now) // twice as many: some are looked at again
-	s := GatesStats{Name: g.set.name, Live: g.set.live()}
+	s := GatesStats{Name: g.set.name, Live: len(g.set.busy) + g.set.memory.live(g.set.algorithm, now)}
 	for _, l := range g.set.busy {
 		s.Waiters += l.waiters()
 		s.OldestWait = max(s.OldestWait, l.oldest(now))

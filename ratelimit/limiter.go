@@ -50,8 +50,7 @@ type Limiter struct {
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
 	gates  []*set
-	sets   []*set    // the keyed ones
-	free   []*waiter // waiters to use again
+	sets   []*set // the keyed ones
 	closed bool
 	outage outage
 }
@@ -312,7 +311,7 @@ func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedErro
 			queued, queuedCalls := line.ahead(lane)
 			ahead, calls = max(ahead, queued), max(calls, queuedCalls)
 		}
-		refused := g.set.refusal(&st, until, ahead, g.price(cost), now)
+		refused := g.set.refusal(st, until, ahead, g.price(cost), now)
 		switch {
 		case refused.Reason == ErrImpossible: // whatever the others say
 			return refused
@@ -334,7 +333,7 @@ func (l *Limiter) fullLocked(lane lane, cost int64, gates []Gate) error {
 		}
 		if st, line := g.set.peek(g.key); line != nil && line.lanes[lane].len >= most {
 			ahead, _ := line.ahead(lane)
-			refused := g.set.refusal(&st, line.closedUntil, ahead, g.price(cost), l.last)
+			refused := g.set.refusal(st, line.closedUntil, ahead, g.price(cost), l.last)
 			refused.Reason = ErrQueueFull
 			return refused.asError()
 		}

@@ -24,6 +24,7 @@ type waiter struct {
 	since   int64         // when it came
 	at      int64         // granted: when the tokens could have been taken
 	places  []place       // one a gate, narrowest first
+	near    [4]place      // where they lie, if they are not many
 	woken   chan struct{} // holds one signal
 	called  bool          // there is one that was not heard yet
 	granted bool          // the tokens are taken, it has only to leave
@@ -145,7 +146,7 @@ func (p *place) leave(at int64, admitted bool) {
 	if first {
 		l.wakeHead(at)
 	}
-	l.set.release(l)
+	l.set.release(l, l.set.limiter.last)
 }
 
 // retreat leaves the gates beyond this one, or a narrow gate that is closed would

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -22,7 +21,7 @@ const lateness = int64(10 * time.Millisecond)
 // a done context takes nothing, and the one that is admitted wakes the next, which keeps
 // the order.
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
-	w := l.waiterLocked(ctx, lane, cost, gates)
+	w := newWaiter(ctx, lane, cost, l.last, gates)
 	err := l.doneLocked(ctx)
 	if err == nil && !l.freeLocked(w) {
 		err = l.fullLocked(lane, cost, gates)
@@ -190,7 +189,7 @@ func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
 		p := &w.places[i]
-		p.line.set.algorithm.take(&p.line.state, p.price().charge, w.at, now)
+		p.line.state = p.line.set.algorithm.take(p.line.state, p.price().charge, w.at, now)
 		p.line.late, p.line.lateAt = now-w.at, now
 	}
 }
@@ -220,25 +219,16 @@ func (l *line) disarm(at *place, timer clock.Timer) {
 	}
 }
 
-// waiterLocked takes a waiter off the free list: waiters come in storms, and a
-// storm should not leave its weight in garbage.
-func (l *Limiter) waiterLocked(ctx context.Context, lane lane, cost int64, gates []Gate) *waiter {
-	var w *waiter
-	if n := len(l.free); n > 0 {
-		w, l.free = l.free[n-1], l.free[:n-1]
-	} else {
-		w = &waiter{woken: make(chan struct{}, 1)}
+func newWaiter(ctx context.Context, lane lane, cost, now int64, gates []Gate) *waiter {
+	w := &waiter{ctx: ctx, lane: lane, cost: cost, since: now, woken: make(chan struct{}, 1)}
+	if w.places = w.near[:0]; len(gates) > len(w.near) {
+		w.places = make([]place, 0, len(gates))
 	}
-	w.ctx, w.lane, w.cost, w.since = ctx, lane, cost, l.last // which takeLocked has just read
-	w.places = slices.Grow(w.places, len(gates))[:len(gates)]
-	for i, g := range gates {
-		w.places[i].waiter, w.places[i].gate = w, g
+	for _, g := range gates {
+		w.places = append(w.places, place{waiter: w, gate: g})
 	}
 	return w
 }
-
-// maxFree bounds the memory that a storm of waiters leaves behind.
-const maxFree = 1024
 
 // leaveLocked takes a waiter out of all queues, admitted or not.
 func (l *Limiter) leaveLocked(w *waiter) {
@@ -249,11 +239,4 @@ func (l *Limiter) leaveLocked(w *waiter) {
 	for i := range w.places {
 		w.places[i].leave(at, w.granted)
 	}
-	if len(l.free) == maxFree {
-		return
-	}
-	w.heard(false)
-	clear(w.places)
-	w.ctx, w.granted, w.by, w.places = nil, false, nobody, w.places[:0]
-	l.free = append(l.free, w)
 }
