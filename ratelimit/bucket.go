@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// bucket is a token bucket reckoned in nanoseconds: instead of a number of
-// tokens that has to be refilled, it keeps the one moment at which it is full.
-// Taking a token moves that moment one interval into the future, and the passing
-// of time is the refill. Nothing is ever added up, so nothing drifts.
+// bucket is a token bucket in nanoseconds. In place of a number of tokens, its state is
+// the time at which it is full. Taking a token moves that time one interval into the
+// future, and the passing of time is the refill, so nothing drifts.
 //
-// While it is paused no time passes for it, and the state holds what was missing
-// when the pause began.
+// A paused bucket does not refill, and its state is how far it is from full.
 type bucket struct {
 	interval int64 // what one token takes to refill, rounded up; never 0
 	burst    int64
@@ -49,9 +47,8 @@ func (b bucket) take(s state, cost, due, _ int64) state {
 	return s
 }
 
-// giveBack takes off what the bucket has refilled since the take: whether it had
-// spilled over by then nobody knows, and to give it twice would let through more than
-// the limit.
+// giveBack gives back the cost less the refill since the take. The bucket may have been
+// full in between, and then the whole cost would let more through than the limit.
 func (b bucket) giveBack(s state, cost, taken, now int64) state {
 	back := min(cost, b.most()) * b.interval
 	if b.paused {

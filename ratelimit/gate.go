@@ -17,8 +17,9 @@ type Gate struct {
 }
 
 // Gates is a set of gates with one rule, one for each key: each chat, each user,
-// each command. A gate costs memory only from its first call until it is as good as
-// new again, and then for at most that time once more.
+// each command. A gate takes memory from its first call until it has not been used for at
+// most twice the time in which its bucket fills or its window passes. A full bucket takes
+// some 40 bytes.
 type Gates struct{ set *set }
 
 // GateStats is what a gate looks like at one moment.
@@ -47,7 +48,7 @@ func (s GateStats) Congestion() float64 {
 // GatesStats is what a set of gates looks like at one moment.
 type GatesStats struct {
 	Name       string
-	Live       int           // gates that are remembered
+	Live       int           // gates whose bucket is not full or whose window is not empty
 	Waiters    int           // calls in all their queues
 	OldestWait time.Duration // how long the first of those has waited
 }
@@ -103,9 +104,9 @@ func (l *Limiter) addGates(s *set) *Gates {
 // Key returns the gate of a key. It costs nothing: the gate comes to life with its
 // first call.
 //
-// Beyond [DefaultMaxKeys] live gates, keys that are new share a gate with some of
-// the others: an attacker who invents keys can make strangers wait, but memory does
-// not grow, and a stranger gets at most twice the limit, once under each key.
+// While [DefaultMaxKeys] gates are in memory, new keys share 256 gates. So an attacker
+// who invents keys can make other new keys wait, but memory does not grow, and a key gets
+// at most twice its limit, once in each gate.
 func (g *Gates) Key(key uint64) Gate { return Gate{set: g.set, key: key} }
 
 // Set returns a Gate that stands for the whole set in [Limiter.Update].
@@ -229,7 +230,7 @@ func (l *line) stats(now int64) GateStats {
 	return s
 }
 
-// waiters leaves out who asks the store: there is room for it, by what is known here.
+// waiters does not count the call that asks the store, for which this process has room.
 func (l *line) waiters() int {
 	n := l.lanes[normal].len + l.lanes[background].len
 	if l.asking != nil {
@@ -250,8 +251,8 @@ func (l *line) oldest(now int64) (wait time.Duration) {
 	return wait
 }
 
-// Stats returns the state of the set, after forgetting all gates that are as good as
-// new. That takes some milliseconds for a million of them.
+// Stats returns the state of the set. It looks at each gate in memory, which takes some
+// 20 ms for a million of them.
 func (g *Gates) Stats() GatesStats {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()

@@ -2,8 +2,8 @@ package ratelimit
 
 import "sync/atomic"
 
-// Permit is the right to make one call that is paid for already. Whoever holds it
-// either uses it, once, or returns it. It is safe for concurrent use.
+// Permit is the right to make one call that is paid for already. Its holder either uses
+// it, once, or returns it. It is safe for concurrent use.
 type Permit struct {
 	limiter *Limiter
 	cost    int

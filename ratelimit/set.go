@@ -14,8 +14,8 @@ import (
 // set is the gates of one name, which share a rule: a single one, or one for each
 // key. All of it is guarded by the limiter's lock.
 //
-// A gate of a keyed set is a slot in a table while nobody waits at it, and nothing at
-// all when it is as good as new: that changes no answer.
+// A gate of a keyed set without waiters is an entry in memory. It is forgotten when it no
+// longer differs from a gate that was never used.
 type set struct {
 	name       string
 	limiter    *Limiter
@@ -171,9 +171,9 @@ func (s *set) take(key uint64, cost, now int64) {
 	s.remember(key, s.algorithm.take(s.state(key), cost, now, now), now)
 }
 
-// since is when a call that does not queue is charged. Calls in sequence are late by what
-// the one before them was: if a timer overslept by more than a token's time, the bucket
-// has spilled over before the next call could come.
+// since is the time for which a call that does not queue is charged. In a sequence of calls,
+// each is as late as the one before: if a timer overslept by more than a token's time, the
+// bucket was full before the next call could come.
 func (l *line) since(now int64) int64 {
 	if now-l.lateAt > lateness {
 		return now
@@ -222,7 +222,7 @@ func (s *set) release(l *line, now int64) {
 
 func (l *line) empty() bool { return l.lanes[normal].len == 0 && l.lanes[background].len == 0 }
 
-// wakeHead makes the head reckon again, for a reason that exists since at.
+// wakeHead makes the head look again, for a reason that exists since at.
 func (l *line) wakeHead(at int64) {
 	l.news = at
 	if head := l.head(); head != nil {
@@ -230,7 +230,7 @@ func (l *line) wakeHead(at int64) {
 	}
 }
 
-// passOn gives the head what was given back, or makes it reckon again.
+// passOn admits the head if a refund made room for it, or makes it look again.
 func (l *line) passOn(now int64) {
 	l.closedUntil = 0
 	if head := l.head(); head != nil {
@@ -290,12 +290,11 @@ func (l *line) ahead(of lane) (cost, calls int64) {
 	return cost, calls
 }
 
-// Key makes a key of a text, such as a user's name, for [Gates.Key]. Texts are told
-// apart by a hash that is seeded anew for each limiter, so that nobody can aim at
-// another's gate, and a long text costs no memory.
+// Key hashes a text, such as a user's name, to a key for [Gates.Key]. The hash has a
+// random seed for each limiter, so that nobody can aim at the gate of another text.
 //
-// With [Options.Shared] all processes have to make the same key, and then it is the first
-// 8 bytes of the text's SHA-256: who knows a text knows its key.
+// With [Options.Shared] all processes need the same key, so it is the first 8 bytes of the
+// text's SHA-256, which anybody can compute.
 func (l *Limiter) Key(text string) uint64 {
 	if l.shared == nil {
 		return maphash.String(l.seed, text)

@@ -36,7 +36,7 @@ type Charge struct {
 	// it now. The store takes the gate to be used at least so much: after it was
 	// unavailable, or has lost its data, there is no burst.
 	//
-	// It is reckoned from when the last answer arrived, and so may be too much by what
+	// It counts from when the last answer arrived, and so may be too much by what
 	// was under way: up to a round trip of a bucket's time, and calls that have left the
 	// window within it. A store that does not allow for that loses some of the rate.
 	Used Used

@@ -7,18 +7,17 @@ import (
 	"github.com/gotd/td/clock"
 )
 
-// lateness is how much is made up for when a timer fires late, or a goroutine runs
-// late: the cost is then charged at the time that was due. Of a longer sleep no more
-// than this is, or a machine would wake with a debt of calls to send at once.
+// lateness is the longest delay of a timer or goroutine that is made up for: the call is
+// charged for the time when it was due. The bound keeps a machine that wakes from a long
+// sleep from sending many calls at once.
 const lateness = int64(10 * time.Millisecond)
 
-// wait queues a call and sees it through. It is entered with the lock held and
+// wait queues a call until it is admitted or fails. It is entered with the lock held and
 // returns without it.
 //
-// What happens to a waiter happens in its own goroutine, here: the others only wake
-// it, when it becomes the head of a queue, when a limit changes, or at the end. The one
-// exception is a token that is given back, which is handed over (grantLocked). Either way
-// a done context takes nothing, and the one that is admitted wakes the next, which keeps
+// A waiter acts in its own goroutine. Others only wake it: when it becomes the head of a
+// queue, when a limit changes, and when the limiter closes. The exception is grantLocked.
+// Either way a done context takes nothing, and an admitted call wakes the next, which keeps
 // the order.
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
 	w := newWaiter(ctx, lane, cost, l.last, gates)
@@ -65,8 +64,7 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 	return err
 }
 
-// sleep returns when there is something to look at, and whether it was a signal that it
-// has received.
+// sleep returns when there is a reason to look again, and whether it has received the signal.
 func (w *waiter) sleep(timer clock.Timer) (received bool) {
 	var fired <-chan time.Time
 	if timer != nil {
@@ -97,8 +95,8 @@ func (l *Limiter) doneLocked(ctx context.Context) error {
 	return nil
 }
 
-// content reports whether the call waits for as long as it takes, and what it costs
-// fits: then nobody need reckon how long that is.
+// content reports whether the call waits for as long as it takes and its cost fits. Then
+// the length of the wait need not be computed.
 func (w *waiter) content(ctx context.Context) bool {
 	if _, ok := ctx.Deadline(); ok {
 		return false
@@ -111,7 +109,7 @@ func (w *waiter) content(ctx context.Context) bool {
 	return true
 }
 
-// hopelessLocked returns an error if waiting for what refused says is in vain.
+// hopelessLocked returns an error if the wait in refused is useless.
 func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) error {
 	if refused.Reason == ErrImpossible {
 		return refused.asError()
@@ -152,9 +150,9 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 	return nil
 }
 
-// grantLocked admits a waiter in the goroutine of whoever gave something back, if it
-// stands first at all its gates and finds room. It keeps its places until it wakes: what
-// is left is passed on in its own goroutine, so that the next cannot return before it.
+// grantLocked admits a waiter that is first at all its gates and finds room, in the
+// goroutine that gave tokens back. The waiter keeps its places until it wakes and passes
+// on the rest itself, so that the next cannot return before it.
 func (l *Limiter) grantLocked(w *waiter, now int64) {
 	if l.shared == nil && !w.granted && l.doneLocked(w.ctx) == nil && w.open(now) {
 		w.takeAt(w.due(now), now)
@@ -171,8 +169,8 @@ func (w *waiter) open(now int64) bool {
 	return true
 }
 
-// due is when a waiter that stands first at all its gates can be admitted, or could have
-// been: it came, the one ahead had left and the tokens were there.
+// due is when a waiter that is first at all its gates can be admitted, or could have been:
+// when it had come, the call ahead had left and the tokens were there.
 func (w *waiter) due(now int64) int64 {
 	due := w.since
 	for i := range w.places {
@@ -182,9 +180,8 @@ func (w *waiter) due(now int64) int64 {
 	return due
 }
 
-// takeAt charges a waiter at all its gates for the time when it was due. Timers fire late
-// and goroutines run late, and to charge it then keeps that from adding up to a lower
-// rate.
+// takeAt charges a waiter at all its gates for the time when it was due. Charged at the time
+// of a late timer, every delay would lower the rate.
 func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
@@ -210,8 +207,8 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	return line.timer
 }
 
-// disarm is for the one who slept on the timer. If it has lost its turn meanwhile, the
-// new head, whose timer or signal it may have taken, reckons again and sets its own.
+// disarm stops the timer after a sleep on it. If the sleeper has lost its turn meanwhile, it
+// may have taken the timer or the signal of the new head, which has to look again.
 func (l *line) disarm(at *place, timer clock.Timer) {
 	clock.StopTimer(timer)
 	if head := l.head(); head != nil && head != at {
