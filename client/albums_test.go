@@ -30,9 +30,9 @@ func TestAlbumsInARowAreNotFlooded(t *testing.T) {
 			peers := map[string]tg.InputPeerClass{
 				"person": cloud.AddUser("alice").InputPeer(), "group": cloud.AddGroup("friends").InputPeer(),
 			}
-			limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Clock: now})
+			limiter, err := invoke.NewLimiter(invoke.Options{Clock: now})
 			require.NoError(t, err)
-			c := newClient(t, cloud, client.Options{Limiter: limiter})
+			c := newClient(t, cloud, client.Options{Options: invoke.Options{Limiter: limiter}})
 			asBot(t, c, func(ctx context.Context) error {
 				album, err := newAlbum(ctx, c, peers[name])
 				if err != nil {
