@@ -9,7 +9,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// A store is to answer within 100 ms. These bounds are for one that does not.
+// These bounds are for a store that does not answer. One that is a [Patient] has its own.
 const (
 	askTime      = 500 * time.Millisecond
 	giveBackTime = 100 * time.Millisecond
@@ -35,7 +35,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
-	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), askTime)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), l.askTime)
 	admitted, found, err := l.shared.Take(asking, charges)
 	cancel()
 	if err == nil && len(found) != len(charges) {
@@ -87,6 +87,10 @@ func (l *Limiter) askLocked(w *waiter) error {
 	return nil
 }
 
+// maxClosed is the longest time for which an answer of the store closes a gate. Then the
+// store is asked again, so that a damaged number does not close a gate for years.
+const maxClosed = time.Hour
+
 // see adopts the store's view of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
 	if b, ok := l.set.algorithm.(bucket); ok { // others took what this process did not
@@ -94,7 +98,7 @@ func (l *line) see(found Found, admitted bool, now int64) {
 	}
 	l.state = l.set.algorithm.adopt(l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
-		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))
+		l.closedUntil = now + min(int64(found.Wait), int64(maxClosed))
 	}
 }
 

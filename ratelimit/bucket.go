@@ -29,10 +29,7 @@ func (l Limit) algorithm(*Limiter) algorithm {
 
 func (b bucket) capacity() int64 { return b.burst }
 
-// most bounds a debt to [maxSpan].
-func (b bucket) most() int64 {
-	return max(b.burst, min(int64(maxSpan)/b.interval, math.MaxInt32))
-}
+func (b bucket) most() int64 { return max(b.burst, min(MaxTimes, int64(maxSpan)/b.interval)) }
 
 func (b bucket) due(s state, cost, _ int64) int64 {
 	beyond := cost - b.burst
@@ -81,7 +78,8 @@ func (b bucket) used(s state, now int64) Used {
 
 func (b bucket) adopt(s state, used Used, now int64) state {
 	if !b.paused {
-		s.full = now + min(max(0, int64(used.Refill)), int64(maxSpan))
+		// More cannot be missing: a call that is charged most finds the bucket full.
+		s.full = now + min(max(0, int64(used.Refill)), b.most()*b.interval)
 	}
 	return s
 }

@@ -132,11 +132,16 @@ func (g Gate) SetMaxWaiters(most int) {
 	g.set.maxWaiters = max(0, most)
 }
 
+// MaxTimes is the most that [Gate.Times] takes a gate beyond what it holds. It bounds how
+// large a debt is believed when a store reports one: a damaged number cannot close a gate
+// for good. Telegram forwards at most 100 messages in a call.
+const MaxTimes = 1000
+
 // Times returns the gate with calls that count n times there, such as one that
 // forwards n messages to a chat. A call that counts for more than the gate holds
 // passes when the bucket is full or the window is empty, and is charged whole: the
 // bucket goes into debt, and the next call waits until the debt is paid. n below 1
-// is 1.
+// is 1. A call is charged no more than the larger of [MaxTimes] and what the gate holds.
 func (g Gate) Times(n int) Gate {
 	g.weight = uint32(min(max(1, n), math.MaxInt32))
 	return g

@@ -23,7 +23,6 @@ type waiter struct {
 	since   int64         // when it came
 	at      int64         // granted: when the tokens could have been taken
 	places  []place       // one a gate, narrowest first
-	near    [3]place      // room for places: most calls pass a chat, a category and the client
 	woken   chan struct{} // holds one signal
 	called  bool          // a signal is pending
 	granted bool          // the tokens are taken, it has only to leave

@@ -217,12 +217,12 @@ func (l *line) disarm(at *place, timer clock.Timer) {
 }
 
 func newWaiter(ctx context.Context, lane lane, cost, now int64, gates []Gate) *waiter {
-	w := &waiter{ctx: ctx, lane: lane, cost: cost, since: now, woken: make(chan struct{}, 1)}
-	if w.places = w.near[:0]; len(gates) > len(w.near) {
-		w.places = make([]place, 0, len(gates))
+	w := &waiter{
+		ctx: ctx, lane: lane, cost: cost, since: now,
+		places: make([]place, len(gates)), woken: make(chan struct{}, 1),
 	}
-	for _, g := range gates {
-		w.places = append(w.places, place{waiter: w, gate: g})
+	for i, g := range gates {
+		w.places[i].waiter, w.places[i].gate = w, g
 	}
 	return w
 }

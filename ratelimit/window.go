@@ -35,7 +35,7 @@ type sliding struct{ limit, period int64 }
 
 func (w sliding) capacity() int64 { return w.limit }
 
-func (w sliding) most() int64 { return maxWindow }
+func (w sliding) most() int64 { return max(w.limit, MaxTimes) }
 
 func (w sliding) due(s state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
@@ -124,7 +124,7 @@ func (w fixed) read(s state) (begin, passed int64) {
 
 func (w fixed) capacity() int64 { return w.limit }
 
-func (w fixed) most() int64 { return maxWindow }
+func (w fixed) most() int64 { return max(w.limit, MaxTimes) }
 
 func (w fixed) due(s state, cost, now int64) int64 {
 	begin, passed := w.read(s)

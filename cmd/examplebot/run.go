@@ -105,6 +105,7 @@ func (r runCommand) settings(cfg config.Config, p process) (settings, error) {
 		Chats:      chats,
 		MaxWaiters: cfg.MaxWaiters,
 		Observer:   observer,
+		Logger:     logger,
 	}
 	if cfg.Learning != nil && !*cfg.Learning {
 		s.limits.Learning = invoke.Off
@@ -136,8 +137,8 @@ func (s settings) start(appID int, appHash string, t telegram.Options, k keep) (
 	}
 	ends = append(ends, func() error { limiter.Close(); return nil })
 	opts := s.client
-	opts.Telegram, opts.Limiter, opts.Keyed = t, limiter, k.awards
-	b, err := newBot(appID, appHash, opts)
+	opts.Telegram, opts.Limiter = t, limiter
+	b, err := newBot(appID, appHash, opts, k.awards)
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
