@@ -22,9 +22,9 @@ type Options struct {
 	// Shared keeps the state of all gates for several processes, see the package
 	// documentation. nil limits this process alone.
 	Shared Shared
-	// OnFailure decides about a call while Shared is unavailable: [store.Closed],
+	// OnFailure decides about a call while Shared is unavailable: [store.FailClosed],
 	// the default, fails it with an error that matches [store.ErrUnavailable],
-	// [store.Open] admits it at once and counts nothing, [store.Local] applies the limits
+	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] applies the limits
 	// to this process alone. A paused gate stays paused in each case.
 	OnFailure store.Policy
 	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
@@ -247,7 +247,7 @@ const justTaken = math.MaxInt64
 //
 // With [Options.Shared] it gives them back to the store too, which takes up to 100 ms; if
 // that fails, time refills them. Do not refund a call that passed while the store was
-// unavailable: it has paid nothing there, and under [store.Open] nothing at all.
+// unavailable: it has paid nothing there, and under [store.FailOpen] nothing at all.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
 	if l.check(cost, gates) != nil {
 		return

@@ -48,8 +48,8 @@ type bot struct {
 
 // botCount is what the bot did.
 type botCount struct {
-	answered, unanswered       atomic.Int64
-	typing, busyTyping, noRoom atomic.Int64 // typing notices: sent, not tried, refused
+	answered, unanswered atomic.Int64
+	typing, noTyping     atomic.Int64 // typing notices: sent, left out
 }
 
 // newBot returns a bot that is not connected yet and counts awards with limits. It sets
@@ -227,12 +227,12 @@ func (b *bot) limits() string {
 // got while a call waits.
 func (b *bot) typing(ctx context.Context, to tg.InputPeerClass) {
 	if b.client.Congestion() >= busy {
-		b.count.busyTyping.Add(1)
+		b.count.noTyping.Add(1)
 		return
 	}
 	permit, err := b.client.TryAcquire(classify.Message)
 	if err != nil {
-		b.count.noRoom.Add(1)
+		b.count.noTyping.Add(1)
 		return
 	}
 	defer permit.Return()
