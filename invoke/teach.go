@@ -35,7 +35,7 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 		switch {
 		case !l.atRest(c):
 			what = learned{chat: c.Peer}
-		case !l.learning.wander(c, l.clock.Now(), record.Until):
+		case !l.learning.wander(c, l.clock.Now(), record.Again):
 			return record
 		}
 	}
@@ -242,7 +242,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	if basis := record.Key(); c.Peer != 0 && (record.Widened || basis != rate.basis) {
 		rate.basis, rate.before = basis, before
 	}
-	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
+	rate.over, rate.flooded, rate.leads = record.Again, rate.State().Flooded, true
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
