@@ -23,6 +23,7 @@ type Pass struct {
 	call  Call
 	seq   uint64 // floods recorded when the call was sent: what it can bear witness to
 	probe uint64 // not 0: this call goes first
+	looks bool   // before a deadline, into a guess
 }
 
 // waiter is a call blocked in Enter.
@@ -185,6 +186,7 @@ func (b *Book) let(call Call, rs []*record, waited time.Duration) Pass {
 			p.probe = b.probes
 		}
 		r.probe, r.turn = p.probe, now.Add(FirstTimeout)
+		p.looks = p.looks || r.left(now) > 0
 	}
 	return p
 }
@@ -252,3 +254,7 @@ func (b *Book) Sent(pass *Pass) { pass.seq = b.seq.Load() }
 // First reports whether the call goes first, after a deadline or to look whether a guess is
 // right, while others wait for what becomes of it.
 func (p Pass) First() bool { return p.probe != 0 }
+
+// Looks reports whether the call goes first before a deadline, to look whether a guess is
+// right. If it is flooded, that tells nothing new of how much may be sent.
+func (p Pass) Looks() bool { return p.looks }

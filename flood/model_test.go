@@ -49,6 +49,7 @@ type (
 		restored bool // told by another process
 		reads    bool
 		repeats  int
+		hits     int
 
 		first int       // the call that goes first, 0: none
 		turn  time.Time // until when the others wait for it
@@ -131,6 +132,7 @@ type reached struct {
 	most   time.Time // zero: the flood's own
 	since  int       // when it proves a scope: the earlier of the floods that do
 	proves bool
+	hits   int // of the floods that prove it
 }
 
 func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
@@ -138,6 +140,9 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 	old := m.state[k]
 	left := old.until.Sub(m.now)
 	switch {
+	case wait <= left: // nothing new
+		r.most = old.until
+		return r, true
 	case left > 0 && agree(left, wait): // one more that was on the wire
 		r.most = old.until
 		for e, s := range m.state {
@@ -154,8 +159,13 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 		if !m.testifies(c, wait, k, e, s) || !evidence(e, s) {
 			continue
 		}
-		if !r.proves || s.until.Before(r.most) {
-			r.most = s.until
+		r.hits += s.hits
+		until := s.until
+		if until.Sub(m.now) <= 2*time.Second {
+			until = until.Add(2 * time.Second)
+		}
+		if !r.proves || until.Before(r.most) {
+			r.most = until
 		}
 		if !r.proves || s.since < r.since {
 			r.since = s.since
@@ -227,6 +237,9 @@ func (m *model) flooded(f flight, wait time.Duration) {
 			if r.proves {
 				s.looks = 0
 			}
+			if !m.stands(r.key) && !m.lingers(r.key) {
+				s.hits = 0
+			}
 			s.look = m.now.Add(lookAfter(s.looks))
 		}
 		until := m.now.Add(hold)
@@ -242,6 +255,10 @@ func (m *model) flooded(f flight, wait time.Duration) {
 				s.since = m.floods
 			}
 		}
+		if r.proves {
+			s.hits = r.hits
+		}
+		s.hits++
 		s.repeats = repeats
 		m.state[r.key] = s
 	}
@@ -302,7 +319,7 @@ func (m *model) restore(r flood.Record) {
 	if !known || old.restored || r.Until.Sub(old.until) >= time.Second {
 		old.since, old.restored, old.reads = m.floods, true, r.Reads
 	}
-	old.until, old.wait = r.Until, r.Wait
+	old.until, old.wait, old.hits = r.Until, r.Wait, max(old.hits, r.Hits)
 	m.state[k] = old
 }
 
@@ -311,7 +328,11 @@ func (m *model) until(c flood.Call) (until time.Time) {
 	for _, k := range covering(c) {
 		s := m.state[k]
 		at := s.until
-		if k.guess && s.wait > 10*time.Second && s.look.Before(at) {
+		over := 10 * time.Second
+		if s.hits > 3 {
+			over = time.Minute
+		}
+		if k.guess && s.wait > over && s.look.Before(at) {
 			at = s.look
 		}
 		if s.first != 0 && s.turn.After(m.now) {

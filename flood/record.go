@@ -75,9 +75,14 @@ const forgetFirst = time.Minute
 // A guess that is longer than peekOver is looked into: one call goes after peekFirst, and
 // after each that was flooded another, peekGrowth times as long after the one before, up to
 // peekMost. A shorter guess is sat out by default, so it fails no call. Five seconds are few
-// for a call that waits and many for a server; in an hour's flood there are ten such calls.
+// for a call that waits and many for a server; in an hour's flood there are nine such calls.
+//
+// A guess that more than peekDoubt floods led to is hardly chance, and is looked into only if
+// it is longer than peekSure: a call into a flood can make it longer.
 const (
 	peekOver   = DefaultThreshold
+	peekDoubt  = 3
+	peekSure   = time.Minute
 	peekFirst  = 5 * time.Second
 	peekGrowth = 4
 	peekMost   = 10 * time.Minute
@@ -104,8 +109,11 @@ func (r *record) first(now time.Time) time.Duration {
 // free is how long it takes until a call may go: until the deadline, or until a guess is
 // looked into. 0 or less: it may go now, but for another one that goes first.
 func (r *record) free(now time.Time) time.Duration {
-	left := r.left(now)
-	if r.inferred && r.wait > peekOver {
+	left, over := r.left(now), peekOver
+	if r.hits > peekDoubt {
+		over = peekSure
+	}
+	if r.inferred && r.wait > over {
 		left = min(left, r.peek.Sub(now), peekAfter(r.peeks))
 	}
 	return left

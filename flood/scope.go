@@ -75,6 +75,11 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 	if r := b.records[k]; r != nil {
 		left := r.left(f.now)
 		switch {
+		case f.whole && k.scope == Method && r.stands(f.now):
+			return t, true
+		case f.wait <= left: // it tells nothing that the guess does not
+			t.most = r.until
+			return t, true
 		case left > 0 && f.agrees(left):
 			t.most = b.confirmed(f, r).Add(slack)
 			return t, true
@@ -84,6 +89,7 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 	}
 	if f.whole && k.scope == Method {
 		t.widens, t.since, t.why = true, f.seq, "floods before it were of all chats"
+		return t, true
 	}
 	for _, r := range b.records {
 		if !r.testifies(f, k) || b.through[k] >= r.since {
@@ -93,8 +99,13 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 			t.since = r.since
 		}
 		t.widens = true
-		if t.most.IsZero() || r.until.Before(t.most) {
-			t.most, t.hits, t.why = r.until, r.hits, r.with(f.call)
+		t.hits += r.hits
+		until := r.until
+		if r.left(f.now) <= slack {
+			until = until.Add(slack) // rounding and a call on the wire make more of it than the flood
+		}
+		if t.most.IsZero() || until.Before(t.most) {
+			t.most, t.why = until, r.with(f.call)
 		}
 	}
 	return t, t.widens

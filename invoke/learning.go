@@ -44,8 +44,8 @@ type learning struct {
 	others [classify.Global + 1]float64
 	// room is the most that a call of each category has cost: what it is to have room for.
 	room [classify.Global + 1]int
-	// narrow is the last call that was flooded in its chat alone, as far as was known.
-	narrow [classify.Global + 1]suspect
+	// narrow are the last calls that were flooded in their chats alone, as far as was known.
+	narrow [classify.Global + 1][]suspect
 	// resting are the chats at rest that were flooded last.
 	resting [classify.Global + 1]map[classify.Peer]rested
 	chats   map[classify.Peer]*lesson

@@ -166,7 +166,7 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 					time.Sleep(29 * time.Second)
 					before := s.all()
 					require.Equal(t, before.refused(), len(before))
-					require.LessOrEqual(t, len(before), 32, "what the burst had sent")
+					require.LessOrEqual(t, len(before), 34, "what the burst had sent, and two that looked")
 					stands := l.until.Sub(start)
 					waiters.Wait()
 

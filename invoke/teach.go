@@ -20,7 +20,7 @@ const longestLesson = time.Minute
 // those of all chats need not prove it at each of them: while the rate of its category is
 // one that was learned that way, the flood is taken for what the last one was.
 func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
-	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() {
+	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() || pass.Looks() {
 		return l.book.Flooded(pass, notice)
 	}
 	var record flood.Record
@@ -35,7 +35,7 @@ func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.R
 		switch {
 		case !l.atRest(c):
 			what = learned{chat: c.Peer}
-		case !l.learning.wander(c, l.clock.Now(), record.Again):
+		case !l.learning.wander(c, l.clock.Now(), record.Until):
 			return record
 		}
 	}
@@ -148,6 +148,10 @@ func (w *whole) at(chat classify.Peer) {
 	}
 }
 
+// maxSuspects bounds how many floods are told to a rate late: calls that are on the wire
+// together may be told waits that do not agree, before two do.
+const maxSuspects = 16
+
 // suspect is a flood that is one chat's as far as is known.
 type suspect struct {
 	chat classify.Peer
@@ -171,7 +175,8 @@ func (t *learning) isWhole(c *call) bool {
 func (t *learning) suspect(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.narrow[c.Category] = suspect{c.Peer, c.sentAs.category}
+	narrow := append(t.narrow[c.Category], suspect{c.Peer, c.sentAs.category})
+	t.narrow[c.Category] = narrow[max(0, len(narrow)-maxSuspects):]
 	r := t.categories[c.Category]
 	if r != nil && t.whole[c.Method].category == c.Category && c.sentAt.Before(r.over) {
 		// The second flood was quicker to get here, and proved that this is not the chat's.
@@ -180,7 +185,7 @@ func (t *learning) suspect(c *call) {
 }
 
 // proved notes that a flood of the method was not that of one chat. If it took a second
-// flood to see it, the first was not either.
+// flood to see it, those before it were not either.
 func (t *learning) proved(c *call, widened bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,8 +197,11 @@ func (t *learning) proved(c *call, widened bool) {
 	w.category = c.Category
 	w.at(c.Peer)
 	if widened {
-		w.at(t.narrow[c.Category].chat)
-		r.Flooded(t.narrow[c.Category].call)
+		for _, s := range t.narrow[c.Category] {
+			w.at(s.chat)
+			r.Flooded(s.call)
+		}
+		t.narrow[c.Category] = t.narrow[c.Category][:0]
 	}
 	t.whole[c.Method] = w
 }
@@ -242,7 +250,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	if basis := record.Key(); c.Peer != 0 && (record.Widened || basis != rate.basis) {
 		rate.basis, rate.before = basis, before
 	}
-	rate.over, rate.flooded, rate.leads = record.Again, rate.State().Flooded, true
+	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
