@@ -196,13 +196,18 @@ func (b *Book) repeats(targets []target, pass Pass, n Notice, now time.Time) int
 	for _, t := range targets {
 		if r := b.records[t.key]; r != nil {
 			x := r.repeats
-			if pass.probe != 0 && pass.probe == r.probe && r.left(now) <= 0 || n.Unnumbered && pass.seq >= r.since {
+			if pass.probe != 0 && pass.probe == r.probe && r.served(now) || n.Unnumbered && pass.seq >= r.since {
 				x++
 			}
 			repeats = max(repeats, x)
 		}
 	}
 	return min(repeats, maxCount)
+}
+
+// served reports whether the wait is over as the server said it, and not as a guess cut it.
+func (r *record) served(now time.Time) bool {
+	return r.left(now) <= 0 && (!r.inferred || !r.longest.After(r.until))
 }
 
 // hold is how long the flood lasts as the book has it. A wait that proved too short is
@@ -242,6 +247,7 @@ func (b *Book) note(f arrival, t target) Record {
 	if t.widens {
 		r.peeks = 0
 	}
+	r.longest = later(r.longest, later(f.until, t.longest))
 	if fresh {
 		r.peek = f.now.Add(peekAfter(r.peeks))
 	}

@@ -50,6 +50,7 @@ type (
 		reads    bool
 		repeats  int
 		hits     int
+		longest  time.Time // of those that led to it
 
 		first int       // the call that goes first, 0: none
 		turn  time.Time // until when the others wait for it
@@ -133,6 +134,7 @@ type reached struct {
 	since  int       // when it proves a scope: the earlier of the floods that do
 	proves bool
 	hits   int // of the floods that prove it
+	last   time.Time
 }
 
 func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
@@ -160,6 +162,9 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 			continue
 		}
 		r.hits += s.hits
+		if s.until.After(r.last) {
+			r.last = s.until
+		}
 		until := s.until
 		if until.Sub(m.now) <= 2*time.Second {
 			until = until.Add(2 * time.Second)
@@ -212,7 +217,7 @@ func (m *model) flooded(f flight, wait time.Duration) {
 	repeats := 0
 	for _, r := range all {
 		if s := m.state[r.key]; m.stands(r.key) || m.lingers(r.key) {
-			if s.first == f.id && !m.ahead(r.key) {
+			if s.first == f.id && !m.ahead(r.key) && (!r.key.guess || !s.longest.After(s.until)) {
 				s.repeats++
 			}
 			repeats = max(repeats, s.repeats)
@@ -243,6 +248,11 @@ func (m *model) flooded(f flight, wait time.Duration) {
 			s.look = m.now.Add(lookAfter(s.looks))
 		}
 		until := m.now.Add(hold)
+		for _, led := range []time.Time{until, r.last} {
+			if led.After(s.longest) {
+				s.longest = led
+			}
+		}
 		if !r.most.IsZero() && r.most.Before(until) {
 			until = r.most
 		}

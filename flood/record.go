@@ -44,6 +44,7 @@ type record struct {
 	kind     Kind
 	until    time.Time
 	wait     time.Duration // until, reckoned from the flood that set it
+	longest  time.Time     // the last deadline of those that led to a guess, which until may be short of
 	since    uint64        // number of the flood that set until; where two made the scope wider, of the earlier
 	restored bool          // the deadline was not met here but told by Restore: it is no evidence
 	why      string

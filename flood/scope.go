@@ -25,10 +25,11 @@ type target struct {
 
 	// widens: this flood makes the scope wider, together with earlier ones that
 	// the rest is about.
-	widens bool
-	since  uint64
-	hits   int
-	why    string
+	widens  bool
+	since   uint64
+	longest time.Time
+	hits    int
+	why     string
 }
 
 // agrees reports whether a wait of so long may be that of the flood. Without a number the
@@ -100,6 +101,7 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 		}
 		t.widens = true
 		t.hits += r.hits
+		t.longest = later(t.longest, r.until)
 		until := r.until
 		if r.left(f.now) <= slack {
 			until = until.Add(slack) // rounding and a call on the wire make more of it than the flood
