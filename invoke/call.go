@@ -72,6 +72,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err != nil {
 			return flood.Pass{}, err
 		}
+		c.m.limiter.forgetRested(c)
 		c.m.limiter.makeRoom(c)
 		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)

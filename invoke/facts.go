@@ -91,6 +91,9 @@ type keptRate struct {
 	State learn.State `json:"state"`
 	Whole []string    `json:"whole,omitempty"` // methods that are limited as a whole
 	Over  time.Time   `json:"over,omitzero"`   // when the flood is that taught it last
+
+	Floods int           `json:"floods,omitempty"`  // that taught it
+	Rest   time.Duration `json:"rest_ns,omitempty"` // for which it was not used since
 }
 
 func (l *Limiter) toldRate(f store.Fact) {
@@ -144,6 +147,7 @@ func (l *Limiter) toldRate(f store.Fact) {
 	if most := now.Add(longestLesson); kept.Over.After(most) {
 		kept.Over = most // of another clock
 	}
+	rate.rest.restore(kept, now)
 	rate.leads, rate.heard, rate.basis, rate.flooded, rate.over = false, now, "", kept.State.Flooded, kept.Over
 	if !rate.Learned() {
 		l.forgetLocked(what)
@@ -168,7 +172,7 @@ func (t *learning) changes(now time.Time) []store.Fact {
 	var facts []store.Fact
 	for what := range t.dirty {
 		if r := t.find(what); r != nil {
-			facts = append(facts, fact(what.key(), keptRate{r.State(), t.methods(what.category), r.over.Round(0)}, now.Add(rateKept)))
+			facts = append(facts, fact(what.key(), keptRate{r.State(), t.methods(what.category), r.over.Round(0), r.rest.floods, r.rest.sum}, now.Add(rateKept)))
 		} else {
 			facts = append(facts, store.Fact{Key: what.key()})
 		}

@@ -56,11 +56,11 @@ func (l *Limiter) sentLocked(what learned, cost int, now time.Time) (as learn.Ca
 		}
 		return as
 	}
-	gate := l.gates[what.category]
-	if what.chat != 0 {
-		gate = r.pace.Set()
+	others := l.sentByOthers(l.learnedGate(what, r), &r.others)
+	if r.rest.used(now, float64(cost+others), r.PerSecond()) {
+		t.note(what)
 	}
-	as = sent(r.Rate, l.sentByOthers(gate, &r.others), cost, now)
+	as = sent(r.Rate, others, cost, now)
 	switch {
 	case !r.Learned():
 		l.unlearnLocked(what, now)

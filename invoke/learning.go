@@ -69,6 +69,7 @@ type lesson struct {
 	*learn.Rate
 	told float64   // what the limiter was told of it last
 	over time.Time // when the flood is that taught it last
+	rest rest
 	// flooded is when the call went out that met it, by which stored rates are told apart.
 	flooded time.Time
 	pace    *ratelimit.Gates // of a chat: a gate of its own, …
@@ -304,6 +305,7 @@ func (l *Limiter) tellLocked(what learned, change ratelimit.Change) {
 // Learned returns the limits that floods have lowered, those of categories first. It does
 // not block.
 func (l *Limiter) Learned() []LearnedRate {
+	l.forgetAllRested()
 	t := &l.learning
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -219,6 +219,7 @@ func (l *Limiter) Available() map[classify.Category]float64 {
 // one moment. Those of chats and of the program are in [Limiter.GateStats]. It does not
 // block.
 func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
+	l.forgetAllRested() // their limits are the configured ones again
 	stats := make(map[classify.Category]ratelimit.GateStats, len(l.gates))
 	categories := classify.Categories()
 	for i, s := range l.limiter.Stats() { // in the order in which they were made

@@ -251,6 +251,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 		rate.basis, rate.before = basis, before
 	}
 	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
+	rate.rest.flooded(record.Until)
 	t.note(what)
 	l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return rate.PerSecond(), true
