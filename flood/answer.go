@@ -247,7 +247,9 @@ func (b *Book) note(f arrival, t target) Record {
 	if t.widens {
 		r.peeks = 0
 	}
-	r.longest = later(r.longest, later(f.until, t.longest))
+	if !t.most.Equal(r.until) { // else it tells nothing new
+		r.longest = later(r.longest, later(f.until, t.longest))
+	}
 	if fresh {
 		r.peek = f.now.Add(peekAfter(r.peeks))
 	}

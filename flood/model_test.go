@@ -249,7 +249,7 @@ func (m *model) flooded(f flight, wait time.Duration) {
 		}
 		until := m.now.Add(hold)
 		for _, led := range []time.Time{until, r.last} {
-			if led.After(s.longest) {
+			if led.After(s.longest) && !r.most.Equal(s.until) {
 				s.longest = led
 			}
 		}

@@ -70,6 +70,8 @@ type lesson struct {
 	told float64   // what the limiter was told of it last
 	over time.Time // when the flood is that taught it last
 	rest rest
+	// lowered is when that flood was told: what was sent before it is part of it.
+	lowered time.Time
 	// flooded is when the call went out that met it, by which stored rates are told apart.
 	flooded time.Time
 	pace    *ratelimit.Gates // of a chat: a gate of its own, …

@@ -241,7 +241,12 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 		as = sent(rate.Rate, 0, c.opt.cost, c.sentAt)
 	}
 	if record.Widened && c.sentAt.Before(rate.over) {
-		return 0, false // it tells how far that flood reaches, and nothing new of the rate
+		// It tells how far that flood reaches, and nothing new of the rate, but for how many
+		// of those that went out with it were refused.
+		if c.sentAt.Before(rate.lowered) {
+			rate.Flooded(as)
+		}
+		return 0, false
 	}
 	before := rate.State()
 	if !rate.Flooded(as) {
@@ -250,6 +255,7 @@ func (l *Limiter) taught(what learned, c *call, record flood.Record) (perSecond 
 	if basis := record.Key(); c.Peer != 0 && (record.Widened || basis != rate.basis) {
 		rate.basis, rate.before = basis, before
 	}
+	rate.lowered = l.clock.Now()
 	rate.over, rate.flooded, rate.leads = record.Until, rate.State().Flooded, true
 	rate.rest.flooded(record.Until)
 	t.note(what)
