@@ -154,7 +154,8 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 		}
 		r.most = r.most.Add(2 * time.Second)
 		return r, true
-	case left <= 0 && (m.awaited(k) || m.lingers(k) && sent >= old.since) && agree(old.wait, wait): // it goes on
+	case left <= 0 && (m.awaited(k) || m.lingers(k) && sent >= old.since) &&
+		(agree(old.wait, wait) || old.longest.After(m.now) && agree(old.longest.Sub(m.now), wait)): // it goes on
 		return r, true
 	}
 	for e, s := range m.state {

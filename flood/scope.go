@@ -38,6 +38,13 @@ func (f arrival) agrees(wait time.Duration) bool {
 	return agree(f.wait, wait) || f.vague && wait <= MinWait<<maxDoublings
 }
 
+// continues reports whether the flood may be the one of a guess that is over: it is as long, or
+// as what is left of the longest that led to the guess.
+func (f arrival) continues(r *record) bool {
+	left := r.longest.Sub(f.now)
+	return f.agrees(r.wait) || left > 0 && f.agrees(left)
+}
+
 // reach returns where the flood is to be noted, the narrowest first. What a flood
 // belongs to is not said by the server, so a scope gets wider only step by step,
 // each on the evidence of two floods that agree with nothing let through in between.
@@ -84,7 +91,7 @@ func (b *Book) widen(f arrival, k key) (target, bool) {
 		case left > 0 && f.agrees(left):
 			t.most = b.confirmed(f, r).Add(slack)
 			return t, true
-		case left <= 0 && f.agrees(r.wait) && (r.stands(f.now) || k.scope == Account && f.sent >= r.since):
+		case left <= 0 && f.continues(r) && (r.stands(f.now) || k.scope == Account && f.sent >= r.since):
 			return t, true
 		}
 	}

@@ -3,6 +3,7 @@ package invoke_test
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,19 +134,18 @@ func TestALimitThatIsUsedIsNotForgotten(t *testing.T) {
 // An observer ends the goroutine of the call that goes first, as a test does that fails there.
 func TestObserverThatEndsItsGoroutineAtAdmittedHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ends := false
+		var ends atomic.Bool
 		limiter := newLimiter(t, invoke.LimiterOptions{})
 		m, err := invoke.New(invoke.Options{Limiter: limiter, Observer: invoke.ObserverFunc(func(e invoke.Event) {
-			if e.Kind == invoke.Admitted && ends {
-				ends = false
+			if e.Kind == invoke.Admitted && ends.Swap(false) {
 				runtime.Goexit()
 			}
 		})})
 		require.NoError(t, err)
 		defer m.Close()
-		sent := 0
+		var sent atomic.Int32
 		call := m.Handle(telegram.InvokeFunc(func(context.Context, bin.Encoder, bin.Decoder) error {
-			if sent++; sent == 1 {
+			if sent.Add(1) == 1 {
 				return tgerr.New(420, "FLOOD_WAIT_11")
 			}
 			return nil
@@ -153,7 +153,7 @@ func TestObserverThatEndsItsGoroutineAtAdmittedHoldsUpNobody(t *testing.T) {
 		require.ErrorIs(t, call(t.Context(), resolve(), nil), flood.ErrGivenUp)
 		limiter.Unlearn()
 		time.Sleep(2 * time.Second)
-		ends = true
+		ends.Store(true)
 		before := limiter.Available()[classify.Account]
 		done := make(chan time.Duration, 3)
 		start := time.Now()
@@ -167,7 +167,7 @@ func TestObserverThatEndsItsGoroutineAtAdmittedHoldsUpNobody(t *testing.T) {
 		require.Equal(t, 9*time.Second, <-done)
 		require.Less(t, <-done, 10*time.Second)
 		synctest.Wait()
-		require.Equal(t, 3, sent)
+		require.EqualValues(t, 3, sent.Load())
 		require.Empty(t, done)
 		require.Equal(t, before, limiter.Available()[classify.Account])
 	})
@@ -180,9 +180,9 @@ func TestFirstCallThatHangsAfterAFloodHoldsUpNobodyForLong(t *testing.T) {
 		m, err := invoke.New(invoke.Options{})
 		require.NoError(t, err)
 		defer m.Close()
-		sent := 0
+		var sent atomic.Int32
 		call := m.Handle(telegram.InvokeFunc(func(ctx context.Context, _ bin.Encoder, _ bin.Decoder) error {
-			switch sent++; sent {
+			switch sent.Add(1) {
 			case 1:
 				return tgerr.New(420, "FLOOD_WAIT_3")
 			case 2:
@@ -196,7 +196,7 @@ func TestFirstCallThatHangsAfterAFloodHoldsUpNobodyForLong(t *testing.T) {
 		go func() { _ = call(ctx, resolve(), nil) }() // meets the flood, and hangs after it
 		synctest.Wait()
 		time.Sleep(3500 * time.Millisecond)
-		require.Equal(t, 2, sent)
+		require.EqualValues(t, 2, sent.Load())
 		wait := requireWait(t, call(invoke.WithNoWait(t.Context()), resolve(), nil))
 		require.Equal(t, flood.AnotherFirst, wait.Reason)
 		require.Equal(t, 4500*time.Millisecond, wait.Wait)

@@ -167,7 +167,9 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 					before := s.all()
 					require.Equal(t, before.refused(), len(before))
 					require.LessOrEqual(t, len(before), 34, "what the burst had sent, and two that looked")
+					s.mu.Lock()
 					stands := l.until.Sub(start)
+					s.mu.Unlock()
 					waiters.Wait()
 
 					after := s.between(start, 29*time.Second, 24*time.Hour)
