@@ -46,7 +46,9 @@ type LimiterOptions struct {
 	// LearnNothing keeps the limits as they are configured. Unless it is set, a flood of a
 	// method or of the account lowers the limit of the call's category, and one of a chat
 	// that of the chat; they climb back to what holds, and never above what is configured.
-	// See package learn.
+	// Sixty seconds of use at the configured limit without a flood, or ten minutes in which
+	// the limit lay unused, and the lesson is forgotten; after more than three floods that
+	// rest has to be longer, up to a day. See package learn.
 	LearnNothing bool
 	// Refusals says when calls are no longer sent because the server refuses their like
 	// for good: after 20 in 10 minutes unless set. Its Clock and Journal are the limiter's
@@ -239,10 +241,11 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	if !category.Valid() || category == classify.Global {
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
-	if until := l.book.AccountUntil(ownDC, reads(category)); !until.IsZero() {
+	now := l.clock.Now()
+	if until := l.book.AccountUntil(ownDC, reads(category)); until.After(now) {
 		return nil, &flood.WaitError{
 			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
-			Wait: until.Sub(l.clock.Now()), Until: until,
+			Wait: until.Sub(now), Until: until,
 		}
 	}
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])

@@ -279,6 +279,7 @@ func (l *Limiter) takeBack(record flood.Record) {
 		state.Flooded = rate.flooded // by which other processes know what it replaces
 		_ = rate.Restore(state, now)
 		rate.basis, rate.over = "", time.Time{}
+		rate.rest.floods = max(1, rate.rest.floods-1)
 		if rate.Learned() {
 			t.note(what)
 			l.tellLocked(what, ratelimit.Change{})
