@@ -36,19 +36,7 @@ type Client struct {
 // New returns a client that is not connected yet; see [Client.Run]. The error names
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
-	choke, err := invoke.New(invoke.Options{
-		Limiter:        opts.Limiter,
-		RateLimits:     opts.RateLimits,
-		Chats:          opts.Chats,
-		Gates:          opts.Gates,
-		MaxWaiters:     opts.MaxWaiters,
-		SleepThreshold: opts.SleepThreshold,
-		MaxWait:        opts.MaxWait,
-		MaxRetries:     opts.MaxRetries,
-		Categories:     opts.Categories,
-		Observer:       opts.Observer,
-		Logger:         opts.Logger,
-	})
+	choke, err := invoke.New(opts.Options)
 	counts := opts.Keyed
 	var noCounts error
 	if counts == nil {

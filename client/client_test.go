@@ -109,8 +109,10 @@ func TestCancelledRunAnswersEveryWaiter(t *testing.T) {
 	w := startWorld(t)
 	alice := w.AddUser("alice")
 	c := w.client(t, client.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)},
-		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
+		Options: invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(1)},
+			Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
+		},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -144,8 +146,10 @@ func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
 	w := startWorld(t)
 	alice := w.AddUser("alice")
 	c := w.client(t, client.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(50).Burst(1)},
-		Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
+		Options: invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(50).Burst(1)},
+			Chats:      invoke.ChatLimits{Mode: invoke.ChatsNever},
+		},
 	})
 	require.NoError(t, c.Run(t.Context(), func(ctx context.Context) error {
 		release, err := w.Hold("messages.sendMessage")
@@ -177,7 +181,7 @@ func TestConnectionCutWhileCallsWaitAndWhileOneIsAnswered(t *testing.T) {
 func TestTwoClientsShareOneLimiterAndOneCloses(t *testing.T) {
 	everywhere(t, func(ctx context.Context, w *world, c *client.Client, _ []*tg.Client) {
 		alice := w.AddUser("alice")
-		third := w.client(t, client.Options{Limiter: c.Limiter()})
+		third := w.client(t, client.Options{Options: invoke.Options{Limiter: c.Limiter()}})
 		require.NoError(t, third.Run(ctx, func(ctx context.Context) error {
 			return send(third, ctx, alice.InputPeer(), "from one that closes")
 		}))
@@ -248,12 +252,12 @@ func TestLoginOfABotBringsTheGatesOfChats(t *testing.T) {
 	now := neo.NewTime(time.Now())
 	cloud := newCloud(t, localdc.Options{Limits: localdc.Published(), Clock: now})
 	alice, group := cloud.AddUser("alice"), cloud.AddGroup("friends")
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{
+	limiter, err := invoke.NewLimiter(invoke.Options{
 		Clock: now,
 		Chats: invoke.ChatLimits{Group: ratelimit.To(ratelimit.Window{Limit: 3, Period: 2 * time.Second})},
 	})
 	require.NoError(t, err)
-	c := newClient(t, cloud, client.Options{Limiter: limiter})
+	c := newClient(t, cloud, client.Options{Options: invoke.Options{Limiter: limiter}})
 	asBot(t, c, func(ctx context.Context) error {
 		for _, chat := range []struct {
 			gate string
@@ -301,7 +305,9 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "app id is 0")
 	require.ErrorContains(t, err, "app hash is empty")
 	_, err = client.New(1, "0123456789abcdef", client.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(-1)},
+		Options: invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(-1)},
+		},
 	})
 	require.ErrorContains(t, err, "message.rate is -1")
 	require.NotContains(t, err.Error(), "0123456789abcdef")
@@ -341,7 +347,9 @@ func TestLoggerOfErrorsAloneIsFine(t *testing.T) {
 	var complaints bytes.Buffer
 	core, _ := observer.New(zap.ErrorLevel)
 	_, err := client.New(1, "hash", client.Options{
-		Logger: zap.New(core, zap.ErrorOutput(zapcore.AddSync(&complaints))),
+		Options: invoke.Options{
+			Logger: zap.New(core, zap.ErrorOutput(zapcore.AddSync(&complaints))),
+		},
 	})
 	require.NoError(t, err)
 	require.Empty(t, complaints.String())

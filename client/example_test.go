@@ -26,8 +26,10 @@ func Example() {
 
 	c, err := client.New(1, "hash", client.Options{
 		Telegram: cloud.ClientOptions(),
-		RateLimits: map[classify.Category]ratelimit.Change{
-			classify.Message: ratelimit.Rate(10), // the burst stays at 30
+		Options: invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{
+				classify.Message: ratelimit.Rate(10), // the burst stays at 30
+			},
 		},
 	})
 	if err != nil {
@@ -56,8 +58,10 @@ func Example() {
 // paid for.
 func ExampleClient_TryAcquire() {
 	c, err := client.New(1, "hash", client.Options{
-		RateLimits: map[classify.Category]ratelimit.Change{
-			classify.Message: ratelimit.Rate(0.5).Burst(1),
+		Options: invoke.Options{
+			RateLimits: map[classify.Category]ratelimit.Change{
+				classify.Message: ratelimit.Rate(0.5).Burst(1),
+			},
 		},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 func everywhere(t *testing.T, f func(ctx context.Context, w *world, c *client.Client, ways []*tg.Client)) {
 	t.Helper()
 	inWorld(t, noChats(nil), func(ctx context.Context, w *world, c *client.Client) {
-		second := w.client(t, client.Options{Limiter: c.Limiter()})
+		second := w.client(t, client.Options{Options: invoke.Options{Limiter: c.Limiter()}})
 		running, stop := context.WithCancel(ctx)
 		require.NoError(t, second.Run(running, func(ctx context.Context) error {
 			defer stop() // also where f gives up

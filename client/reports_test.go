@@ -34,7 +34,7 @@ const sendMessage = "messages.sendMessage"
 
 // noChats turns the gates of chats off, for tests that are about others.
 func noChats(limits map[classify.Category]ratelimit.Change) settings {
-	return settings{limits: invoke.LimiterOptions{
+	return settings{limits: invoke.Options{
 		RateLimits: limits, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever},
 	}}
 }
@@ -136,7 +136,7 @@ func TestReport02ACancelledCallIsNeverSent(t *testing.T) {
 func TestReport03EveryWaiterGetsAnErrorWhenTheClientStops(t *testing.T) {
 	limits := map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Rate(0.001).Burst(1)}
 	var all []<-chan error
-	inWorld(t, settings{limits: invoke.LimiterOptions{RateLimits: limits}}, func(ctx context.Context, w *world, c *client.Client) {
+	inWorld(t, settings{limits: invoke.Options{RateLimits: limits}}, func(ctx context.Context, w *world, c *client.Client) {
 		flooded, full, held := w.AddUser("report 3"), w.AddUser("full"), w.AddUser("held")
 		// Their contexts are not the client's: it is not those that end them.
 		background := func(f func(context.Context) error) {
@@ -259,7 +259,7 @@ func TestReport06ADeadlineOutlivesTheProcess(t *testing.T) {
 	for start := range 5 {
 		file, err := boltstore.Open(path, boltstore.Options{Clock: w.now})
 		require.NoError(t, err)
-		s := settings{limits: invoke.LimiterOptions{Memory: file}}
+		s := settings{limits: invoke.Options{Store: file}}
 		w.run(t, s, func(ctx context.Context, w *world, c *client.Client) {
 			chat := w.AddUser("report 6")
 			_, err := c.API().MessagesGetFullChat(ctx, 1)
@@ -282,7 +282,7 @@ func TestReport06ADeadlineOutlivesTheProcess(t *testing.T) {
 func TestReport07ALongWaitIsSaidBeforeItIsServed(t *testing.T) {
 	const day = 74089 * time.Second
 	core, logged := observer.New(zap.InfoLevel)
-	s := settings{client: client.Options{Logger: zap.New(core)}}
+	s := settings{client: client.Options{Options: invoke.Options{Logger: zap.New(core)}}}
 	inWorld(t, s, func(ctx context.Context, w *world, c *client.Client) {
 		chat, other := w.AddUser("report 7"), w.AddUser("other")
 		require.NoError(t, w.FailNext(sendMessage, 420, "FLOOD_WAIT_74089", 2))
@@ -366,7 +366,7 @@ func TestReport10FloodedPartsFillNoLog(t *testing.T) {
 		{"FLOOD_PREMIUM_WAIT_2", time.Hour},
 	} {
 		core, logged := observer.New(zap.InfoLevel)
-		s := settings{client: client.Options{Logger: zap.New(core)}}
+		s := settings{client: client.Options{Options: invoke.Options{Logger: zap.New(core)}}}
 		inWorld(t, s, func(ctx context.Context, w *world, c *client.Client) {
 			upload := func() {
 				t.Helper()

@@ -88,7 +88,7 @@ func (s suite) Run() int {
 
 // settings of a client in the world.
 type settings struct {
-	limits invoke.LimiterOptions
+	limits invoke.Options
 	client client.Options
 }
 
@@ -103,7 +103,7 @@ func inWorld(t *testing.T, s settings, f func(ctx context.Context, w *world, c *
 func (w *world) run(t *testing.T, s settings, f func(ctx context.Context, w *world, c *client.Client)) {
 	t.Helper()
 	s.limits.Clock = w.now
-	s.limits.LearnNothing = true // a lowered limit lets nothing through while time stands still
+	s.limits.Learning = invoke.Off // a lowered limit lets nothing through while time stands still
 	var err error
 	s.client.Limiter, err = invoke.NewLimiter(s.limits)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -26,7 +27,7 @@ type call struct {
 	dc     int           // as the book of floods has it
 	sent   int           // attempts that were dispatched
 	sentAt time.Time     // when the last of them was
-	sentAs sentAs        // and what the rates that were learned knew then
+	mark   adapt.Mark    // and what the limits that were learned knew then
 	queued bool          // at the gate of its chat, before the last of them
 	gate   string        // where it waited last
 	floods int           // those of them that were flooded and count as retries
@@ -72,8 +73,8 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err != nil {
 			return flood.Pass{}, err
 		}
-		c.m.limiter.forgetRested(c)
-		c.m.limiter.makeRoom(c)
+		c.m.limiter.learned.ForgetRested(c.counted())
+		c.m.limiter.learned.MakeRoom(c.counted())
 		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)
 		if err != nil {
@@ -234,7 +235,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	c.sent++
 	c.sentAt = c.m.clock.Now()
 	if !c.ridesFree() {
-		c.sentAs = c.m.limiter.sending(c, c.sentAt)
+		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
 	if err == nil {
@@ -261,9 +262,10 @@ func (c *call) passed(pass flood.Pass) {
 		l.drain(c, opens.Scope)
 	}
 	for _, record := range l.book.Passed(pass) {
-		l.takeBack(record)
+		l.evidence.disproved(record.Method, 0)
+		l.learned.Refuted(record)
 	}
-	l.learning.refuted(c)
+	l.evidence.refuted(c)
 	l.remember()
 }
 

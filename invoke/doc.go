@@ -14,8 +14,8 @@
 //     waits it out and starts again at 2, or gives up with a [*flood.WaitError].
 //
 // What several clients of one account share, the gates, the known floods and what they
-// have taught, is a [Limiter]. With a [LimiterOptions].Memory it outlives the process, and
-// with [LimiterOptions].Shared the gates are those of all processes of the account. What
+// have taught, is a [Limiter]. With an [Options].Store it outlives the process, and with
+// one on Redis the gates are those of all processes of the account. What
 // one call wants to do differently rides on its context: see [WithNoWait],
 // [WithBackground], [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
 //
@@ -47,7 +47,7 @@
 //     context.DeadlineExceeded too), ErrRejected (no tokens, and it was not to wait),
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
-//   - store.ErrUnavailable: the store is away, and LimiterOptions.OnFailure is store.Closed.
+//   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.Closed.
 //   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
@@ -60,7 +60,7 @@
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.
 //   - No request leaves inside a known flood's scope before its deadline, nor, with a
-//     Memory, after a restart.
+//     store, after a restart.
 //   - A context that is done ends a call at once, wherever it waits, and so does
 //     [Middleware.Close]: what waited is not sent.
 //   - Errors pass through as they came, except a flood that is given up on, which gotd's

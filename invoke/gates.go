@@ -109,7 +109,7 @@ func resolvePhone() KeyedGate {
 }
 
 // addKeyed makes the limiter's own keyed gates and the program's.
-func (l *Limiter) addKeyed(opts LimiterOptions) error {
+func (l *Limiter) addKeyed(opts Options) error {
 	var errs []error
 	if opts.Chats.Mode > ChatsNever {
 		errs = append(errs, fmt.Errorf("chats: mode is %d: want ChatsOfBots, ChatsAlways or ChatsNever", opts.Chats.Mode))
@@ -286,7 +286,7 @@ func (l *Limiter) pacing(p *pass, chat classify.Peer) {
 	if p.pace != (ratelimit.Gate{}) {
 		p.n--
 	}
-	pace, ok := l.pace(chat)
+	pace, ok := l.learned.Gate(chat)
 	if p.pace = pace; ok {
 		p.add(pace.Times(p.messages))
 	}
@@ -300,6 +300,6 @@ func (l *Limiter) repaced(p *pass, chat classify.Peer) bool {
 	if p.messages == 0 {
 		return false
 	}
-	pace, _ := l.pace(chat)
+	pace, _ := l.learned.Gate(chat)
 	return pace != p.pace
 }

@@ -242,7 +242,7 @@ func TestKeyFunctionThatPanicsLeavesNothingTaken(t *testing.T) {
 
 func TestBadGatesAreNamedAllAtOnce(t *testing.T) {
 	key := func(bin.Encoder, classify.Call) string { return "" }
-	_, err := invoke.NewLimiter(invoke.LimiterOptions{
+	_, err := invoke.NewLimiter(invoke.Options{
 		MaxWaiters: -1,
 		Chats:      invoke.ChatLimits{Mode: 9, Private: ratelimit.Rate(-1), Group: ratelimit.To(ratelimit.Window{Limit: 3})},
 		Gates: []invoke.KeyedGate{
@@ -355,7 +355,7 @@ func TestCallThatGoesFirstLetsOthersGoWhileItWaitsForItsChat(t *testing.T) {
 }
 
 func TestWindowForACategoryIsRefused(t *testing.T) {
-	_, err := invoke.NewLimiter(invoke.LimiterOptions{RateLimits: map[classify.Category]ratelimit.Change{
+	_, err := invoke.NewLimiter(invoke.Options{RateLimits: map[classify.Category]ratelimit.Change{
 		classify.Message: ratelimit.To(ratelimit.Window{Limit: 20, Period: time.Minute}),
 		classify.Media:   ratelimit.Rate(1).Inherit(99),
 	}})

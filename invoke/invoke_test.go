@@ -385,7 +385,7 @@ func TestCloseAnswersEveryCallThatWaits(t *testing.T) {
 
 func TestClosingOneClientLeavesTheOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := invoke.NewLimiter(invoke.LimiterOptions{
+		shared, err := invoke.NewLimiter(invoke.Options{
 			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(1).Burst(1)},
 		})
 		require.NoError(t, err)
@@ -407,7 +407,7 @@ func TestClosingOneClientLeavesTheOtherAlone(t *testing.T) {
 
 func TestClientsThatShareALimiterShareItsFloods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := invoke.NewLimiter(invoke.LimiterOptions{})
+		shared, err := invoke.NewLimiter(invoke.Options{})
 		require.NoError(t, err)
 		a, b := floods(1, "FLOOD_WAIT_60"), &server{}
 		_, callA := choke(t, invoke.Options{Limiter: shared}, a)
@@ -613,7 +613,7 @@ func TestChoicesOutOfRangeFailBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestBadOptionsAreNamedAllAtOnce(t *testing.T) {
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{})
+	limiter, err := invoke.NewLimiter(invoke.Options{})
 	require.NoError(t, err)
 	_, err = invoke.New(invoke.Options{
 		Limiter:        limiter,

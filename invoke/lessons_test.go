@@ -21,11 +21,11 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-var ofBots = invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
+var ofBots = invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
 
 func TestFloodWithoutANumberTeachesNoRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		m, err := invoke.New(invoke.Options{Limiter: limiter})
 		require.NoError(t, err)
 		defer m.Close()
@@ -97,7 +97,7 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				noisy := int64(3)
 				s := &datacenter{latency: 50 * time.Millisecond}
-				limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: mode}})
+				limiter := newLimiter(t, invoke.Options{Chats: invoke.ChatLimits{Mode: mode}})
 				call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Never}, s)
 				if together {
 					noisy = 2 // a third would be believed to be one more proof, once
@@ -145,7 +145,7 @@ func TestSomeNoisyChatsDoNotSlowTheOthers(t *testing.T) {
 func TestLessonOfAFloodThatProvesNarrowerIsTakenBack(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}, Memory: newDisk()}
+			opts := invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}, Store: newDisk()}
 			limiter, other := newLimiter(t, opts), newLimiter(t, opts)
 			m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
 			require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestLimitIsLearnedByCallsThatCostMoreThanOne(t *testing.T) {
 	for _, burst := range []float64{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			s := unknown(4, burst)
-			limiter := newLimiter(t, invoke.LimiterOptions{})
+			limiter := newLimiter(t, invoke.Options{})
 			call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -241,7 +241,7 @@ func TestLessonOfAFloodOfAllChatsStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		s.put(standing(5*time.Second, everything))
-		limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+		limiter := newLimiter(t, invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
 		call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 		var wg sync.WaitGroup
 		for chat := range int64(10) {
@@ -351,7 +351,7 @@ func TestCallsQueuedForAChatKeepToWhatItLearnsMeanwhile(t *testing.T) {
 // What is on the wire when the rates are forgotten belongs to what is forgotten.
 func TestCallOnTheWireTeachesNothingAfterUnlearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+		limiter := newLimiter(t, invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
 		m, err := invoke.New(invoke.Options{Limiter: limiter})
 		require.NoError(t, err)
 		defer m.Close()
@@ -392,7 +392,7 @@ func TestPausedLimitKeepsWhatItHasLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		s.put(standing(2*time.Second, everything))
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		require.NoError(t, call(t.Context(), resolve()))
 		before := limiter.Learned()
@@ -442,7 +442,7 @@ func TestLimitThatIsTooLowToLearnBelowHoldsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		s.put(standing(2*time.Second, everything))
-		opts := invoke.LimiterOptions{Memory: newDisk()}
+		opts := invoke.Options{Store: newDisk()}
 		limiter := newLimiter(t, opts)
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		require.NoError(t, call(t.Context(), resolve()))

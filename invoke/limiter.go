@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store"
 )
 
 // DefaultLimits returns the limits that a [Limiter] starts from, by category. They
@@ -30,57 +30,12 @@ func DefaultLimits() map[classify.Category]ratelimit.Limit {
 	}
 }
 
-// LimiterOptions of a [Limiter]. The zero value is ready for use.
-type LimiterOptions struct {
-	// RateLimits change the default limits. A change that names only the rate
-	// keeps the default burst, and the other way round.
-	RateLimits map[classify.Category]ratelimit.Change
-	// Chats are the limits of each chat, in front of the category's.
-	Chats ChatLimits
-	// Gates are the program's own, in front of the chat's, at most [MaxKeyedGates]. A
-	// call passes them in this order: name the narrowest first.
-	Gates []KeyedGate
-	// MaxWaiters bounds the queue of each category and chat, in each lane; 0 for no
-	// bound. Beyond it calls are refused with ratelimit.ErrQueueFull.
-	MaxWaiters int
-	// LearnNothing keeps the limits as they are configured. Unless it is set, a flood of a
-	// method or of the account lowers the limit of the call's category, and one of a chat
-	// that of the chat; they climb back to what holds, and never above what is configured.
-	// Sixty seconds of use at the configured limit without a flood, or ten minutes in which
-	// the limit lay unused, and the lesson is forgotten; after more than three floods that
-	// rest has to be longer, up to a day. See package learn.
-	LearnNothing bool
-	// Refusals says when calls are no longer sent because the server refuses their like
-	// for good: after 20 in 10 minutes unless set. Its Clock and Journal are the limiter's
-	// to set.
-	Refusals flood.GuardOptions
-
-	// Memory keeps floods, refusals and learned rates beyond the life of the process, such
-	// as a boltstore.Store or a redisstore.Store. They are honoured from the first call on,
-	// and what other processes save there within moments. nil keeps nothing. The limiter
-	// does not close it.
-	Memory store.Memory
-	// Shared keeps the state of all gates for all processes of the account: a
-	// redisstore.Store, usually the same as Memory, without which the processes know
-	// nothing of each other's floods and changes of limits. nil shares nothing.
-	Shared ratelimit.Shared
-	// OnFailure says what becomes of calls while Memory or Shared is unavailable:
-	// store.Closed unless set. A memory that is lost while the limiter runs stops no
-	// call: what it missed is saved when it is back.
-	OnFailure store.Policy
-	// Observer is told what happens to the limiter itself: Learned, StoreLost and
-	// StoreBack. nil is fine. What happens to calls is told to that of [Options].
-	Observer Observer
-
-	// Clock is the source of time, clock.System when nil.
-	Clock clock.Clock
-}
-
 // Limiter is what the clients of one account share: a gate for each category, the
 // global gate, those of chats and of the program, the floods that are known, and the rates
 // that they have taught. It is safe for concurrent use. It has goroutines only if it
-// has a Memory, until Close.
+// has a store, until Close.
 type Limiter struct {
+	opts    Options
 	limiter *ratelimit.Limiter
 	gates   [classify.Global + 1]ratelimit.Gate // by category; the first is unused
 	byName  map[string]*ratelimit.Gates         // the keyed ones
@@ -96,7 +51,8 @@ type Limiter struct {
 	bot     atomic.Bool  // the account is one
 
 	chatMode ChatMode
-	learning learning
+	learned  *adapt.Limits
+	evidence evidence
 	keeper   *keeper // nil: nothing is kept
 	shares   bool    // its gates, with other processes
 	observer Observer
@@ -106,20 +62,28 @@ type Limiter struct {
 	end  context.CancelFunc
 }
 
-// NewLimiter returns a limiter with full buckets. The error names every limit that is
-// out of range, every category that does not exist, and every gate that is wrong. With a
-// Memory it blocks while that is read, two seconds at most.
-func NewLimiter(opts LimiterOptions) (*Limiter, error) {
+// NewLimiter returns a limiter with full buckets, for several clients of an account that
+// run in one process: give it to each in [Options].Limiter. A single client makes its own.
+// What opts says of single calls holds for the clients that do not say it themselves.
+//
+// The error names every limit that is out of range, every category that does not exist,
+// and every gate that is wrong. With a store NewLimiter blocks while that is read, two
+// seconds at most.
+func NewLimiter(opts Options) (*Limiter, error) {
+	if opts.Limiter != nil {
+		return nil, errors.New("invoke: Limiter is set: a limiter is made of options of its own")
+	}
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
-	l := &Limiter{clock: opts.Clock, observer: opts.Observer, shares: opts.Shared != nil, byName: map[string]*ratelimit.Gates{}}
+	shared, shares := opts.Store.(ratelimit.Shared)
+	l := &Limiter{opts: opts, clock: opts.Clock, observer: opts.Observer, shares: shares, byName: map[string]*ratelimit.Gates{}}
 	l.life, l.end = context.WithCancel(context.Background())
-	if opts.Memory != nil {
-		l.keeper = newKeeper(opts.Memory, l.memoryChanged)
+	if opts.Store != nil {
+		l.keeper = newKeeper(opts.Store, l.memoryChanged)
 	}
 	l.limiter = ratelimit.New(ratelimit.Options{
-		Clock: opts.Clock, Shared: opts.Shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
+		Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
 	})
 	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
@@ -138,13 +102,16 @@ func NewLimiter(opts LimiterOptions) (*Limiter, error) {
 }
 
 // setUp makes what the options describe. The error joins all that is wrong with them.
-func (l *Limiter) setUp(opts LimiterOptions) error {
+func (l *Limiter) setUp(opts Options) error {
 	var errs []error
 	if opts.MaxWaiters < 0 {
 		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
 	if !opts.OnFailure.Valid() {
 		errs = append(errs, fmt.Errorf("OnFailure is %v: want store.Closed, Open or Local", opts.OnFailure))
+	}
+	if opts.Learning > Off {
+		errs = append(errs, fmt.Errorf("Learning is %d: want On or Off", opts.Learning))
 	}
 	var err error
 	opts.Refusals.Clock, opts.Refusals.Journal = opts.Clock, l.keeper != nil
@@ -154,7 +121,7 @@ func (l *Limiter) setUp(opts LimiterOptions) error {
 	for category, standard := range DefaultLimits() {
 		limits[category] = standard
 	}
-	changed, err := changedLimits(limits, opts.RateLimits)
+	changed, err := adapt.Changed(limits, opts.RateLimits)
 	errs = append(errs, err)
 	for category, limit := range changed {
 		limits[category] = limit
@@ -170,8 +137,15 @@ func (l *Limiter) setUp(opts LimiterOptions) error {
 		gate.SetMaxWaiters(opts.MaxWaiters)
 		l.gates[category] = gate
 	}
-	l.newLearning(opts.LearnNothing, limits)
-	return l.addKeyed(opts)
+	if err := l.addKeyed(opts); err != nil {
+		return err
+	}
+	l.evidence.whole = map[string]whole{}
+	l.learned = adapt.New(adapt.Options{
+		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
+		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares, Keeps: l.keeper != nil,
+	})
+	return nil
 }
 
 func named(gate string, err error) error {
@@ -179,26 +153,6 @@ func named(gate string, err error) error {
 		bad.Gate = gate
 	}
 	return err
-}
-
-// changedLimits returns what the changes make of the limits that they are about. The error
-// names every category that there is not, and every limit that is out of range.
-func changedLimits(limits [classify.Global + 1]ratelimit.Limit, changes map[classify.Category]ratelimit.Change) (map[classify.Category]ratelimit.Limit, error) {
-	next := make(map[classify.Category]ratelimit.Limit, len(changes))
-	var errs []error
-	for category, change := range changes {
-		if !category.Valid() {
-			errs = append(errs, fmt.Errorf("rate limits: %v is no category: want one of %v", category, classify.Categories()))
-			continue
-		}
-		rule, err := change.Apply(limits[category])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rate limits: %w", named(category.String(), err)))
-			continue
-		}
-		next[category] = rule.(ratelimit.Limit) // a bucket stays a bucket
-	}
-	return next, errors.Join(errs...)
 }
 
 // Congestion is that of the busiest category, the global gate included: 0 when all are
@@ -221,7 +175,7 @@ func (l *Limiter) Available() map[classify.Category]float64 {
 // one moment. Those of chats and of the program are in [Limiter.GateStats]. It does not
 // block.
 func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
-	l.forgetAllRested() // their limits are the configured ones again
+	l.learned.ForgetAllRested() // their limits are the configured ones again
 	stats := make(map[classify.Category]ratelimit.GateStats, len(l.gates))
 	categories := classify.Categories()
 	for i, s := range l.limiter.Stats() { // in the order in which they were made
@@ -287,7 +241,7 @@ func (l *Limiter) Floods() []flood.Record {
 
 // ClearFloods forgets the floods that match, all of them when match is nil, and
 // returns how many. Of the calls that wait for one, one goes first, and the others
-// follow when it came through. With a Memory it blocks while that is written. match must not
+// follow when it came through. With a store it blocks while that is written. match must not
 // call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
 	n := l.book.Clear(match)
@@ -300,7 +254,7 @@ func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
 func (l *Limiter) Refusals() []flood.Refusal { return l.guard.Snapshot() }
 
 // ClearRefusals forgets the refusals that match, all of them when match is nil, and returns
-// how many: calls of their kind are sent again. With a Memory it blocks while that is
+// how many: calls of their kind are sent again. With a store it blocks while that is
 // written. match must not call the limiter.
 func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
 	n := l.guard.Clear(match)

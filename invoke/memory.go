@@ -13,14 +13,10 @@ import (
 const (
 	floodFact   = "flood/"
 	refusalFact = "refusal/"
-	rateFact    = "rate/"
 	limitFact   = "limit/"
 )
 
 const (
-	// rateKept is how long a learned rate is remembered: what an account may do a month
-	// later is another question.
-	rateKept = 30 * 24 * time.Hour
 	// refusalKept is how long a refusal that never passes is, unless it is cleared.
 	refusalKept = 365 * 24 * time.Hour
 	// limitsKept is how long a change of the limits reaches processes that start later.
@@ -156,12 +152,10 @@ func (l *Limiter) gatherLocked() {
 			k.pending[r.Key()] = fact(r.Key(), r, l.clock.Now().Add(refusalKept))
 		}
 	}
-	if !l.learning.news.Load() {
-		return
-	}
-	if now := l.clock.Now(); l.learning.urgent.Swap(false) || len(floods) > 0 || !now.Before(k.next) {
+	news, urgent := l.learned.News()
+	if now := l.clock.Now(); news && (urgent || len(floods) > 0 || !now.Before(k.next)) {
 		k.next = now.Add(rateEvery)
-		for _, f := range l.learning.changes(now) {
+		for _, f := range l.learned.Changes() {
 			k.pending[f.Key] = f
 		}
 	}

@@ -126,7 +126,7 @@ func (d *disk) Watch(ctx context.Context, f func(store.Fact)) error {
 }
 
 // process is a client of an account as one process has it.
-func process(t *testing.T, opts invoke.LimiterOptions, s *server) (*invoke.Limiter, func(context.Context, bin.Encoder) error) {
+func process(t *testing.T, opts invoke.Options, s *server) (*invoke.Limiter, func(context.Context, bin.Encoder) error) {
 	t.Helper()
 	limiter, err := invoke.NewLimiter(opts)
 	require.NoError(t, err)
@@ -138,13 +138,13 @@ func process(t *testing.T, opts invoke.LimiterOptions, s *server) (*invoke.Limit
 func TestFloodOutlivesTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newDisk(), floods(1, "FLOOD_WAIT_3600")
-		first, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+		first, call := process(t, invoke.Options{Store: d}, s)
 		requireWait(t, call(t.Context(), to(1)))
 		first.Close()
 
 		for range 100 { // a crash loop
 			time.Sleep(time.Second)
-			again, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+			again, call := process(t, invoke.Options{Store: d}, s)
 			require.Equal(t, flood.KnownFlood, requireWait(t, call(t.Context(), to(1))).Reason)
 			require.Len(t, again.Floods(), 1)
 			again.Close()
@@ -152,7 +152,7 @@ func TestFloodOutlivesTheProcess(t *testing.T) {
 		require.Equal(t, 1, s.count(), "the server sees one request in the hour")
 
 		time.Sleep(time.Hour)
-		_, call = process(t, invoke.LimiterOptions{Memory: d}, s)
+		_, call = process(t, invoke.Options{Store: d}, s)
 		require.NoError(t, call(t.Context(), to(1)))
 	})
 }
@@ -160,8 +160,8 @@ func TestFloodOutlivesTheProcess(t *testing.T) {
 func TestFloodIsKnownToTheOtherProcessesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newDisk(), floods(1, "FLOOD_WAIT_3600")
-		one, call := process(t, invoke.LimiterOptions{Memory: d}, s)
-		_, otherCall := process(t, invoke.LimiterOptions{Memory: d}, s)
+		one, call := process(t, invoke.Options{Store: d}, s)
+		_, otherCall := process(t, invoke.Options{Store: d}, s)
 		requireWait(t, call(t.Context(), to(1)))
 		synctest.Wait()
 		requireWait(t, otherCall(t.Context(), to(1)))
@@ -177,7 +177,7 @@ func TestFloodIsKnownToTheOtherProcessesAtOnce(t *testing.T) {
 func TestMemoryThatIsLostStopsNoCallAndIsCaughtUpWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s, r := newDisk(), floods(1, "FLOOD_WAIT_3600"), &recorder{}
-		_, call := process(t, invoke.LimiterOptions{Memory: d, Observer: r}, s)
+		_, call := process(t, invoke.Options{Store: d, Observer: ofLimiter(r.Observe)}, s)
 		synctest.Wait()
 		d.setDown(true)
 		requireWait(t, call(t.Context(), to(1)))
@@ -197,12 +197,12 @@ func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		d.setDown(true)
-		_, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		_, err := invoke.NewLimiter(invoke.Options{Store: d})
 		require.ErrorIs(t, err, store.ErrUnavailable, "a flood may stand that nobody knows of")
 
 		d.facts["flood/bad"] = store.Fact{Key: "flood/bad", Value: []byte(`{"until":7}`), Until: time.Now().Add(time.Hour)}
 		r := &recorder{}
-		_, call := process(t, invoke.LimiterOptions{Memory: d, OnFailure: store.Local, Observer: r}, &server{})
+		_, call := process(t, invoke.Options{Store: d, OnFailure: store.Local, Observer: ofLimiter(r.Observe)}, &server{})
 		require.NoError(t, call(t.Context(), to(1)))
 		synctest.Wait()
 		require.Equal(t, []string{"store lost"}, r.kinds())
@@ -268,8 +268,8 @@ func TestUnknownLimitIsLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, flooded := limited(10, 10)
 		d, r := newDisk(), &recorder{}
-		opts := invoke.LimiterOptions{
-			Memory: d, Observer: r,
+		opts := invoke.Options{
+			Store: d, Observer: ofLimiter(r.Observe),
 			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(30)},
 		}
 		limiter, call := process(t, opts, s)
@@ -308,7 +308,7 @@ func TestStoredRateOutlivesAStartThatIsPaused(t *testing.T) {
 	for _, what := range []string{"category", "chat"} {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDisk(), &datacenter{latency: 50 * time.Millisecond}
-			opts := invoke.LimiterOptions{Memory: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
+			opts := invoke.Options{Store: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}
 			first := newLimiter(t, opts)
 			call := connect(t, invoke.Options{Limiter: first}, s)
 			paused := opts
@@ -349,7 +349,7 @@ func TestLimitOfAllChatsIsLearnedByWhoSendsToOneAfterTheOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, flooded := limited(7, 10)
-				limiter, call := process(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: mode}}, s)
+				limiter, call := process(t, invoke.Options{Chats: invoke.ChatLimits{Mode: mode}}, s)
 				start, sent, early := time.Now(), 0, 0
 				for chat := int64(0); time.Since(start) < 5*time.Minute; chat++ {
 					if call(t.Context(), to(chat%60+1)) == nil {
@@ -391,7 +391,7 @@ func TestNoisyChatLearnsItsOwnRateAndCostsNobodyElse(t *testing.T) {
 			last[chat] = time.Now()
 			return nil
 		}
-		limiter, call := process(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, s)
+		limiter, call := process(t, invoke.Options{Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, s)
 		for range 200 {
 			_ = call(t.Context(), to(1))
 		}
@@ -407,7 +407,7 @@ func TestNoisyChatLearnsItsOwnRateAndCostsNobodyElse(t *testing.T) {
 func TestLearningCanBeTurnedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := limited(10, 10)
-		limiter, call := process(t, invoke.LimiterOptions{LearnNothing: true}, s)
+		limiter, call := process(t, invoke.Options{Learning: invoke.Off}, s)
 		work(t, call, 20*time.Second)
 		require.Empty(t, limiter.Learned())
 		require.Equal(t, 20.0, limiter.Stats()[classify.Message].Limit.Rate)
@@ -416,7 +416,7 @@ func TestLearningCanBeTurnedOff(t *testing.T) {
 
 func TestLongFloodIsNoRateToLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, call := process(t, invoke.LimiterOptions{}, floods(1, "FLOOD_WAIT_3600"))
+		limiter, call := process(t, invoke.Options{}, floods(1, "FLOOD_WAIT_3600"))
 		requireWait(t, call(t.Context(), &tg.ContactsResolveUsernameRequest{Username: "a"}))
 		require.Empty(t, limiter.Learned())
 	})
@@ -432,7 +432,7 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 			return nil
 		}}
 		d, r := newDisk(), &recorder{}
-		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		limiter, err := invoke.NewLimiter(invoke.Options{Store: d})
 		require.NoError(t, err)
 		_, call := choke(t, invoke.Options{Limiter: limiter, Observer: r}, s)
 		for range 30 {
@@ -445,7 +445,7 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 		require.Equal(t, 1, strings.Count(strings.Join(r.kinds(), ","), "stopped"))
 		limiter.Close()
 
-		again, err := invoke.NewLimiter(invoke.LimiterOptions{Memory: d})
+		again, err := invoke.NewLimiter(invoke.Options{Store: d})
 		require.NoError(t, err)
 		defer again.Close()
 		_, call = choke(t, invoke.Options{Limiter: again}, s)
@@ -465,7 +465,7 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 func TestCallsThatWaitAreNotSentOnceTheirKindIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(int, bin.Encoder) error { return tgerr.New(400, "PEER_FLOOD") }}
-		limiter, call := process(t, invoke.LimiterOptions{
+		limiter, call := process(t, invoke.Options{
 			RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(10).Burst(1)},
 		}, s)
 		var all sync.WaitGroup
@@ -481,7 +481,7 @@ func TestCallsThatWaitAreNotSentOnceTheirKindIsStopped(t *testing.T) {
 func TestLimitsAreChangedForAllProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		opts := invoke.LimiterOptions{Memory: d, Shared: alone{}}
+		opts := invoke.Options{Store: both{d, alone{}}}
 		one, _ := process(t, opts, &server{})
 		two, _ := process(t, opts, &server{})
 		require.NoError(t, one.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(3)}))
@@ -530,7 +530,7 @@ func TestBadFactOfALearnedRateStopsNoLesson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, s := newDisk(), &datacenter{latency: 50 * time.Millisecond}
-				limiter := newLimiter(t, invoke.LimiterOptions{Memory: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
+				limiter := newLimiter(t, invoke.Options{Store: d, Chats: invoke.ChatLimits{Mode: invoke.ChatsNever}})
 				defer limiter.Close()
 				call := connect(t, invoke.Options{Limiter: limiter}, s)
 				chat := int64(0)
@@ -569,9 +569,26 @@ func TestRatesOfChatsThatAreForgottenAreNotKept(t *testing.T) {
 				Key: fmt.Sprintf("rate/chat/%d", chat+1), Value: []byte(`{"state":{"held":0.5}}`), Until: time.Now().Add(time.Hour),
 			}))
 		}
-		limiter := newLimiter(t, invoke.LimiterOptions{Memory: d})
+		limiter := newLimiter(t, invoke.Options{Store: d})
 		require.Equal(t, 1024, len(limiter.Learned()))
 		limiter.Close()
 		require.Equal(t, 1024, len(d.keys()))
 	})
+}
+
+// ofLimiter hears what happens to the limiter and leaves out the calls.
+type ofLimiter func(invoke.Event)
+
+// Observe implements invoke.Observer.
+func (o ofLimiter) Observe(e invoke.Event) {
+	switch e.Kind {
+	case invoke.Learned, invoke.StoreLost, invoke.StoreBack:
+		o(e)
+	}
+}
+
+// both is a store that keeps facts in one place and gates in another.
+type both struct {
+	store.Memory
+	ratelimit.Shared
 }

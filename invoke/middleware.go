@@ -31,6 +31,7 @@ type Middleware struct {
 	threshold  flood.Threshold
 	maxWait    time.Duration
 	maxRetries int
+	owns       bool // the limiter is its own, and is closed with it
 	observer   Observer
 	logger     *zap.Logger
 	condenser  *condenser
@@ -42,17 +43,25 @@ var _ telegram.Middleware = (*Middleware)(nil)
 
 // New returns a middleware. The error names every option that is wrong.
 func New(opts Options) (*Middleware, error) {
-	wrong := opts.setDefaults()
+	var wrong error
+	limiter := opts.Limiter
+	if limiter != nil {
+		wrong = opts.inherit()
+	}
+	wrong = errors.Join(wrong, opts.setDefaults())
 	classifier, err := classify.New(opts.Categories)
 	if err != nil {
 		wrong = errors.Join(wrong, fmt.Errorf("categories: %w", err))
 	}
-	limiter := opts.Limiter
-	if limiter == nil {
-		limiter, err = NewLimiter(opts.limiter())
+	owns := limiter == nil
+	if owns {
+		limiter, err = NewLimiter(opts)
 		wrong = errors.Join(wrong, err)
 	}
 	if wrong != nil {
+		if owns && limiter != nil {
+			limiter.Close()
+		}
 		return nil, fmt.Errorf("invoke: %w", wrong)
 	}
 	m := &Middleware{
@@ -62,6 +71,7 @@ func New(opts Options) (*Middleware, error) {
 		threshold:  opts.SleepThreshold.Or(flood.Threshold(flood.DefaultThreshold)),
 		maxWait:    opts.MaxWait,
 		maxRetries: opts.MaxRetries,
+		owns:       owns,
 		observer:   opts.Observer,
 		logger:     opts.Logger,
 		condenser:  newCondenser(limiter.clock),
@@ -84,9 +94,15 @@ func Must(opts Options) *Middleware {
 func (m *Middleware) Limiter() *Limiter { return m.limiter }
 
 // Close ends every call of this middleware that waits with [ErrClosed], and every
-// later one. Calls that have been admitted are not touched, nor is a limiter that is
-// shared.
-func (m *Middleware) Close() { m.end() }
+// later one. Calls that have been admitted are not touched. A limiter of its own is
+// closed too, which saves what is to be kept and may take as long as [Limiter.Close]
+// says; one that is shared is not touched.
+func (m *Middleware) Close() {
+	m.end()
+	if m.owns {
+		m.limiter.Close()
+	}
+}
 
 // Handle implements telegram.Middleware, for calls to the account's own data
 // centre.

@@ -1,10 +1,12 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +16,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // What [Options] default to.
@@ -24,19 +27,59 @@ const (
 	DefaultMaxWait = time.Minute
 )
 
-// Options of a [Middleware]. The zero value is ready for use.
+// Learning says whether floods lower limits. See the package's page.
+type Learning uint8
+
+const (
+	// On lowers the limit of what was flooded, and raises it again as it is used, never
+	// above what is configured. A lesson is forgotten after sixty seconds of use at the
+	// configured limit without a flood, or after ten minutes in which the limit lay unused;
+	// after more than three floods that rest has to be longer, up to a day.
+	On Learning = iota
+	// Off keeps the limits as they are configured.
+	Off
+)
+
+// Options are all that an account needs: its limits, what is kept of it, and how its
+// calls wait. The zero value is ready for use.
 type Options struct {
-	// Limiter to share with other clients of the account. nil makes one of its own
-	// from the five fields below, which must be left out otherwise.
-	Limiter *Limiter
-	// RateLimits change the default limits, see [LimiterOptions].
+	// RateLimits change the default limits ([DefaultLimits]). A change that names only
+	// the rate keeps the default burst, and the other way round.
 	RateLimits map[classify.Category]ratelimit.Change
-	// Chats, Gates and MaxWaiters are those of [LimiterOptions].
-	Chats      ChatLimits
-	Gates      []KeyedGate
+	// Chats are the limits of each chat, in front of the category's.
+	Chats ChatLimits
+	// Gates are the program's own, in front of the chat's, at most [MaxKeyedGates]. A
+	// call passes them in this order: name the narrowest first.
+	Gates []KeyedGate
+	// MaxWaiters bounds the queue of each category and chat, in each lane; 0 for no
+	// bound. Beyond it calls are refused with ratelimit.ErrQueueFull.
 	MaxWaiters int
+	// Learning is [On] unless set.
+	Learning Learning
+	// Refusals says when calls are no longer sent because the server refuses their like
+	// for good: after 20 in 10 minutes unless set. Its Clock and Journal are set by the
+	// limiter.
+	Refusals flood.GuardOptions
+
+	// Store keeps floods, refusals and learned limits beyond the life of the process: a
+	// boltstore.Store in a file, a redisstore.Store on a server. They are honoured from
+	// the first call on, and so is what other processes save there, within moments. A
+	// store that is a ratelimit.Shared too, as that on Redis is, also holds the gates,
+	// for all processes of the account together. nil keeps and shares nothing. The
+	// limiter does not close it.
+	Store store.Memory
+	// OnFailure says what becomes of calls while the store is unavailable:
+	// store.Closed unless set. What a store keeps stops no call when it is lost while
+	// the limiter runs: it is saved when the store is back.
+	OnFailure store.Policy
+
 	// Clock is the source of time, clock.System when nil.
 	Clock clock.Clock
+
+	// Limiter is shared with other clients of the same account. All fields above must
+	// be left out then, since they are the limiter's; those below are the limiter's
+	// unless they are set here. nil makes a limiter of this client's own.
+	Limiter *Limiter
 
 	// SleepThreshold is the longest flood wait that is sat out: flood.Default is
 	// 10 s, flood.Never and flood.Always are what they say, flood.UpTo any other.
@@ -53,19 +96,39 @@ type Options struct {
 	// Categories change how calls are classified.
 	Categories classify.Options
 
-	// Observer is told what happens to each call, and, without a Limiter that is shared,
-	// what happens to the limiter. nil is fine.
+	// Observer hears what happens to each call and to the limiter. nil is fine.
 	Observer Observer
 	// Logger gets the floods: one line for each method and kind in a minute, however
 	// many calls are flooded (in an hour, for file parts). nil logs nothing.
 	Logger *zap.Logger
 }
 
+// inherit fills what was left out from the options of the limiter that is shared.
+func (o *Options) inherit() error {
+	var err error
+	if o.RateLimits != nil || o.Chats != (ChatLimits{}) || o.Gates != nil || o.MaxWaiters != 0 || o.Learning != On ||
+		o.Refusals != (flood.GuardOptions{}) || o.Store != nil || o.OnFailure != store.Closed || o.Clock != nil {
+		err = errors.New("Limiter is shared: give RateLimits, Chats, Gates, MaxWaiters, Learning, Refusals, Store, OnFailure and Clock to NewLimiter instead")
+	}
+	of := o.Limiter.opts
+	o.SleepThreshold = o.SleepThreshold.Or(of.SleepThreshold)
+	o.MaxWait = cmp.Or(o.MaxWait, of.MaxWait)
+	o.MaxRetries = cmp.Or(o.MaxRetries, of.MaxRetries)
+	if reflect.ValueOf(o.Categories).IsZero() {
+		o.Categories = of.Categories
+	}
+	if o.Observer == nil {
+		o.Observer = of.Observer
+	}
+	if o.Logger == nil {
+		o.Logger = of.Logger
+	}
+	return err
+}
+
+// setDefaults fills in the defaults of what concerns single calls.
 func (o *Options) setDefaults() error {
 	var errs []error
-	if o.Limiter != nil && (o.RateLimits != nil || o.Clock != nil || o.Gates != nil || o.Chats != (ChatLimits{}) || o.MaxWaiters != 0) {
-		errs = append(errs, errors.New("Limiter is shared: give RateLimits, Chats, Gates, MaxWaiters and Clock to NewLimiter instead"))
-	}
 	if o.MaxWait < 0 {
 		errs = append(errs, fmt.Errorf("MaxWait is %v: want a positive duration, or 0 for %v", o.MaxWait, DefaultMaxWait))
 	}
@@ -83,14 +146,6 @@ func (o *Options) setDefaults() error {
 		o.Logger = zap.NewNop()
 	}
 	return errors.Join(errs...)
-}
-
-// limiter are the options of a limiter that is not shared.
-func (o Options) limiter() LimiterOptions {
-	return LimiterOptions{
-		RateLimits: o.RateLimits, Chats: o.Chats, Gates: o.Gates, MaxWaiters: o.MaxWaiters,
-		Observer: o.Observer, Clock: o.Clock,
-	}
 }
 
 // choices are what one call wants to do differently.

@@ -48,7 +48,7 @@ func TestEchoOfAnOlderFactBringsNothingBack(t *testing.T) {
 	for what, known := range count {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				limiter := newLimiter(t, invoke.LimiterOptions{Memory: remote{newDisk(), 50 * time.Millisecond}})
+				limiter := newLimiter(t, invoke.Options{Store: remote{newDisk(), 50 * time.Millisecond}})
 				s := &server{answer: func(int, bin.Encoder) error {
 					switch what {
 					case "refusal":
@@ -165,7 +165,7 @@ func TestFloodMetByOneProcessStopsAllWithin100ms(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		d := newDisk()
 		for range 4 {
-			opts := invoke.LimiterOptions{Memory: remote{d, 5 * time.Millisecond}}
+			opts := invoke.Options{Store: remote{d, 5 * time.Millisecond}}
 			defer workers(t, connect(t, invoke.Options{Limiter: newLimiter(t, opts)}, s), 8, 1000)()
 		}
 		time.Sleep(10 * time.Second)
@@ -195,7 +195,7 @@ func TestLearnedRateIsCommonToAllProcesses(t *testing.T) {
 		var stops []func()
 		for range 4 {
 			opts := thirty()
-			opts.Memory, opts.Shared = d, &member{shared} // no sleep here: it would be under a mutex, and stop the time
+			opts.Store = both{d, &member{shared}} // no sleep here: it would be under a mutex, and stop the time
 			limiters = append(limiters, newLimiter(t, opts))
 			stops = append(stops, workers(t, connect(t, invoke.Options{Limiter: limiters[len(limiters)-1]}, s), 8, 1000))
 		}
@@ -254,7 +254,7 @@ func TestCrashLoopWithAClockThatIsSet(t *testing.T) {
 						file, err := boltstore.Open(path, boltstore.Options{Clock: c})
 						require.NoError(t, err)
 						// A crash is that nobody closes anything; the file has to be, for the next.
-						limiter := newLimiter(t, invoke.LimiterOptions{Memory: file, Clock: c})
+						limiter := newLimiter(t, invoke.Options{Store: file, Clock: c})
 						call := connect(t, invoke.Options{Limiter: limiter}, s)
 						for range 10 {
 							wait := requireWait(t, call(t.Context(), resolve()))

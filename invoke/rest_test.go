@@ -20,7 +20,7 @@ import (
 )
 
 // floodedGroup is a bot whose messages to a group were flooded so many times.
-func floodedGroup(t *testing.T, opts invoke.LimiterOptions, floods int) (*invoke.Limiter, func(context.Context, bin.Encoder) error) {
+func floodedGroup(t *testing.T, opts invoke.Options, floods int) (*invoke.Limiter, func(context.Context, bin.Encoder) error) {
 	s := &datacenter{latency: 50 * time.Millisecond}
 	limiter := newLimiter(t, opts)
 	call := connect(t, invoke.Options{Limiter: limiter}, s)
@@ -68,7 +68,7 @@ func TestTenMinutesOfRestLeaveNothingOfALesson(t *testing.T) {
 	for restarts, last := range map[int]time.Duration{0: 10 * time.Minute, 5: 6 * time.Minute} { // a minute is lost in each
 		synctest.Test(t, func(t *testing.T) {
 			opts := ofBots
-			opts.Memory = newDisk()
+			opts.Store = newDisk()
 			limiter, call := floodedGroup(t, opts, 1)
 			for range restarts {
 				time.Sleep(2 * time.Minute)
@@ -84,7 +84,7 @@ func TestTenMinutesOfRestLeaveNothingOfALesson(t *testing.T) {
 			require.Empty(t, limiter.Learned())
 			require.Less(t, toGroupFifteenTimes(t, call), time.Second)
 			limiter.Close()
-			require.NotContains(t, opts.Memory.(*disk).keys(), "rate/chat/-1000000000001")
+			require.NotContains(t, opts.Store.(*disk).keys(), "rate/chat/-1000000000001")
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestTheBurstOfACategoryIsWholeAfterTenMinutesOfRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		s.put(standing(2*time.Second, everything))
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		require.NoError(t, call(t.Context(), resolve()))
 		require.Equal(t, 1, limitsOf(limiter, classify.Query).Burst)
@@ -135,7 +135,7 @@ func TestALimitThatIsUsedIsNotForgotten(t *testing.T) {
 func TestObserverThatEndsItsGoroutineAtAdmittedHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ends atomic.Bool
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		m, err := invoke.New(invoke.Options{Limiter: limiter, Observer: invoke.ObserverFunc(func(e invoke.Event) {
 			if e.Kind == invoke.Admitted && ends.Swap(false) {
 				runtime.Goexit()
@@ -210,7 +210,7 @@ func TestFirstCallThatHangsAfterAFloodHoldsUpNobodyForLong(t *testing.T) {
 func TestAStoreThatIsSlowerThanTheFloodMakesNoWaitOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := floods(1, "FLOOD_WAIT_1")
-		limiter := newLimiter(t, invoke.LimiterOptions{Memory: remote{newDisk(), 1500 * time.Millisecond}})
+		limiter := newLimiter(t, invoke.Options{Store: remote{newDisk(), 1500 * time.Millisecond}})
 		m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
 		require.NoError(t, err)
 		defer m.Close()

@@ -77,7 +77,7 @@ func limitsOf(limiter *invoke.Limiter, c classify.Category) ratelimit.Limit {
 func TestStoreThatFailsUnderAWatchThatLastsIsCaughtUpWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := &stuck{disk: newDisk()}, &recorder{}
-		_, call := process(t, invoke.LimiterOptions{Memory: d, Observer: r}, floods(1, "FLOOD_WAIT_3600"))
+		_, call := process(t, invoke.Options{Store: d, Observer: ofLimiter(r.Observe)}, floods(1, "FLOOD_WAIT_3600"))
 		synctest.Wait()
 		d.set(false, true)
 		requireWait(t, call(t.Context(), to(1)))
@@ -93,7 +93,7 @@ func TestStoreThatHangsSlowsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stuck{disk: newDisk()}
 		s, _ := limited(10, 10)
-		_, call := process(t, invoke.LimiterOptions{Memory: d}, s)
+		_, call := process(t, invoke.Options{Store: d}, s)
 		work(t, call, time.Minute)
 		d.set(true, false)
 		work(t, call, 10*time.Second)
@@ -105,7 +105,7 @@ func TestStoreThatHangsSlowsNoCall(t *testing.T) {
 func TestCloseSavesWhatAStoreHasMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stuck{disk: newDisk()}
-		limiter, call := process(t, invoke.LimiterOptions{Memory: d}, floods(1, "FLOOD_WAIT_3600"))
+		limiter, call := process(t, invoke.Options{Store: d}, floods(1, "FLOOD_WAIT_3600"))
 		synctest.Wait()
 		d.set(false, true)
 		requireWait(t, call(t.Context(), to(1)))
@@ -130,9 +130,9 @@ func TestNothingRunsAfterClose(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d, gates := &stuck{disk: newDisk()}, &faulty{}
 					var running, closed atomic.Bool
-					limiter, call := process(t, invoke.LimiterOptions{
-						Memory: d, Shared: gates, OnFailure: store.Local,
-						Observer: invoke.ObserverFunc(func(invoke.Event) {
+					limiter, call := process(t, invoke.Options{
+						Store: both{d, gates}, OnFailure: store.Local,
+						Observer: ofLimiter(func(invoke.Event) {
 							if closed.Load() {
 								t.Error("told after the end")
 							}
@@ -180,8 +180,8 @@ func TestObserverThatCallsTheLimiterWhenTheStoreIsLost(t *testing.T) {
 					var limiter *invoke.Limiter
 					var call func(context.Context, bin.Encoder) error
 					done := make(chan struct{}, 10)
-					limiter, call = process(t, invoke.LimiterOptions{
-						Memory: d, Shared: gates, OnFailure: store.Local,
+					limiter, call = process(t, invoke.Options{
+						Store: both{d, gates}, OnFailure: store.Local,
 						Observer: invoke.ObserverFunc(func(e invoke.Event) {
 							if e.Kind == invoke.StoreLost {
 								do(limiter, call)
@@ -252,7 +252,7 @@ func (f *faulty) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []
 func TestOneOutageIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, gates, r := &stuck{disk: newDisk()}, &faulty{}, &recorder{}
-		_, call := process(t, invoke.LimiterOptions{Memory: d, Shared: gates, OnFailure: store.Local, Observer: r}, floods(1, "FLOOD_WAIT_9"))
+		_, call := process(t, invoke.Options{Store: both{d, gates}, OnFailure: store.Local, Observer: ofLimiter(r.Observe)}, floods(1, "FLOOD_WAIT_9"))
 		d.set(false, true)
 		gates.fail(true)
 		require.NoError(t, call(t.Context(), to(1)))
@@ -270,7 +270,7 @@ func TestOneOutageIsToldOnce(t *testing.T) {
 func TestCloseUnderCallsIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := &stuck{disk: newDisk()}, &recorder{}
-		limiter, call := process(t, invoke.LimiterOptions{Memory: d, Observer: r}, floods(1, "FLOOD_WAIT_3600"))
+		limiter, call := process(t, invoke.Options{Store: d, Observer: ofLimiter(r.Observe)}, floods(1, "FLOOD_WAIT_3600"))
 		d.set(true, false)
 		ended := make(chan error)
 		go func() { ended <- call(t.Context(), to(1)) }()
@@ -287,7 +287,7 @@ func TestCloseUnderCallsIsNoOutage(t *testing.T) {
 func TestChangesOfLimitsInALoopAreAllRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		opts := invoke.LimiterOptions{Memory: d, Shared: alone{}}
+		opts := invoke.Options{Store: both{d, alone{}}}
 		one, _ := process(t, opts, &server{})
 		two, _ := process(t, opts, &server{})
 		categories := classify.Categories()
@@ -325,7 +325,7 @@ func TestChatsLearnTheirRatesWhenGatesAreShared(t *testing.T) {
 			last[chat] = time.Now()
 			return nil
 		}
-		limiter, call := process(t, invoke.LimiterOptions{Shared: alone{}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, s)
+		limiter, call := process(t, invoke.Options{Store: both{newDisk(), alone{}}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, s)
 		for chat := range int64(3) {
 			for range 5 {
 				_ = call(t.Context(), to(chat+1))
@@ -382,8 +382,8 @@ func TestFactsThatAreHostileStopNothingForEver(t *testing.T) {
 		for key, value := range hostile() {
 			d.facts[key] = store.Fact{Key: key, Value: []byte(value), Until: time.Now().Add(365 * 24 * time.Hour)}
 		}
-		limiter, call := process(t, invoke.LimiterOptions{
-			Memory: d, Shared: counting{}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways},
+		limiter, call := process(t, invoke.Options{
+			Store: both{d, counting{}}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways},
 		}, &server{})
 		synctest.Wait()
 		require.Equal(t, ratelimit.Limit{Rate: 30, Burst: 40}, limitsOf(limiter, classify.Global))
@@ -414,7 +414,7 @@ func FuzzFactsOfAStore(f *testing.F) {
 				key := prefix + strings.TrimPrefix(key, prefix)
 				d.facts[key] = store.Fact{Key: key, Value: value, Until: time.Now().Add(365 * 24 * time.Hour)}
 			}
-			limiter, call := process(t, invoke.LimiterOptions{Memory: d, Shared: alone{}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, &server{})
+			limiter, call := process(t, invoke.Options{Store: both{d, alone{}}, Chats: invoke.ChatLimits{Mode: invoke.ChatsAlways}}, &server{})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_ = call(ctx, to(1))
@@ -428,7 +428,7 @@ func FuzzFactsOfAStore(f *testing.F) {
 }
 
 func TestNameThatNoStoreTakesIsRefused(t *testing.T) {
-	_, err := invoke.NewLimiter(invoke.LimiterOptions{Gates: []invoke.KeyedGate{{
+	_, err := invoke.NewLimiter(invoke.Options{Gates: []invoke.KeyedGate{{
 		Name: strings.Repeat("n", 1<<20), Rule: ratelimit.Limit{Rate: 1, Burst: 1},
 		Key: func(bin.Encoder, classify.Call) string { return "" },
 	}}})
@@ -440,8 +440,8 @@ func TestObserverThatEndsItsGoroutineIsToldOfTheStoreAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stuck{disk: newDisk()}
 		var told []invoke.EventKind
-		limiter, call := process(t, invoke.LimiterOptions{
-			Memory: d,
+		limiter, call := process(t, invoke.Options{
+			Store: d,
 			Observer: invoke.ObserverFunc(func(e invoke.Event) {
 				if e.Kind == invoke.StoreLost || e.Kind == invoke.StoreBack {
 					told = append(told, e.Kind)
@@ -483,7 +483,7 @@ func TestFactThatHasGrownTooLongHoldsUpNoOther(t *testing.T) {
 			Value: []byte(`{"state":{"held":10},"whole":["` + strings.Repeat("<", 60<<10) + `"]}`),
 			Until: time.Now().Add(time.Hour),
 		}))
-		limiter, call := process(t, invoke.LimiterOptions{Memory: strict{d}}, floods(1, "FLOOD_WAIT_30"))
+		limiter, call := process(t, invoke.Options{Store: strict{d}}, floods(1, "FLOOD_WAIT_30"))
 		require.Len(t, limiter.Learned(), 1)
 		require.Error(t, call(t.Context(), resolve()))
 		limiter.Close()
@@ -513,8 +513,8 @@ func TestWhatGathersInALongOutageIsSaved(t *testing.T) {
 		d := &small{disk: newDisk()}
 		wait := 5
 		s := &server{answer: func(int, bin.Encoder) error { return tgerr.New(420, fmt.Sprintf("SLOWMODE_WAIT_%d", wait)) }}
-		limiter, call := process(t, invoke.LimiterOptions{
-			Memory: d, RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(4000), classify.Global: ratelimit.Burst(4000)},
+		limiter, call := process(t, invoke.Options{
+			Store: d, RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(0.001).Burst(4000), classify.Global: ratelimit.Burst(4000)},
 		}, s)
 		d.setDown(true)
 		flooded := func(from, end int64) {

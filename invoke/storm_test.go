@@ -91,7 +91,7 @@ func TestNoisyChatCostsTheOtherNinetyNineNothing(t *testing.T) {
 					sent  *map[int64]int
 				}{{false, &alone}, {true, &beside}} {
 					synctest.Test(t, func(t *testing.T) {
-						limiter := newLimiter(t, invoke.LimiterOptions{Chats: invoke.ChatLimits{Mode: mode}})
+						limiter := newLimiter(t, invoke.Options{Chats: invoke.ChatLimits{Mode: mode}})
 						*run.sent = hundredChats(t, run.noisy, invoke.Options{Limiter: limiter, SleepThreshold: threshold})
 					})
 				}
@@ -159,7 +159,7 @@ func TestAThousandWaitersMakeNoSecondStorm(t *testing.T) {
 					s.put(bucket(8, burst, test.covers))
 					l := s.limits[0]
 					l.until = time.Now().Add(30 * time.Second)
-					limiter := newLimiter(t, invoke.LimiterOptions{})
+					limiter := newLimiter(t, invoke.Options{})
 					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 					start := time.Now()
 					waiters := aThousand(t, call, test.all)
@@ -221,7 +221,7 @@ func TestThoseWhoAreLetGoAfterAFloodMakeNoBurst(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &datacenter{latency: 50 * time.Millisecond}
 					s.put(standing(90*time.Second, everything))
-					limiter := newLimiter(t, invoke.LimiterOptions{})
+					limiter := newLimiter(t, invoke.Options{})
 					call := connect(t, invoke.Options{Limiter: limiter, SleepThreshold: flood.Always, MaxRetries: 100}, s)
 					start := time.Now()
 					waiters := aThousand(t, call, test.all)
@@ -249,7 +249,7 @@ func TestSlowModeNeverLeavesItsChat(t *testing.T) {
 			slow.message = "SLOWMODE_WAIT_%d"
 			s.put(slow)
 		}
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		start := time.Now()
 		for chat := int64(1); chat <= 3; chat++ {
@@ -273,7 +273,7 @@ func TestAccountWideFloodStopsEverySendAndNoRead(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		reads := ofMethods("messages.getHistory", "users.getUsers", "updates.getDifference")
 		s.put(standing(10*time.Minute, func(a arrival) bool { return !reads(a) }))
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		requireWait(t, call(t.Context(), to(1)))
 		requireWait(t, call(t.Context(), to(2)))   // and so it is the method's
@@ -376,7 +376,7 @@ func TestUpdateDifferencesGoOnUnderFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &datacenter{latency: 50 * time.Millisecond}
 		s.put(bucket(1.0/60, 1, ofMethods("updates.getDifference")))
-		limiter := newLimiter(t, invoke.LimiterOptions{})
+		limiter := newLimiter(t, invoke.Options{})
 		call := connect(t, invoke.Options{Limiter: limiter}, s)
 		start := time.Now()
 		for range 60 {

@@ -16,49 +16,28 @@ import (
 // lowered, and a limit below it holds at once. Either all changes are made or, with an
 // error that names those that are bad, none.
 //
-// With [LimiterOptions.Shared] the change reaches all processes of the account, those that
+// With a store that is shared the change reaches all processes of the account, those that
 // start within a day included, and UpdateLimits blocks for as long as it takes to tell the
 // store, two seconds at most. Should the store be unavailable, they learn of it when it is
 // back.
 func (l *Limiter) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {
-	next, err := l.updateCategories(changes)
+	limits, err := l.learned.Update(changes)
 	if err != nil {
 		return err
 	}
+	next := make(map[string]ratelimit.Rule, len(limits))
+	for category, limit := range limits {
+		next[category.String()] = limit
+	}
 	l.spread(next)
 	return nil
-}
-
-// updateCategories returns the limits that were changed, by name.
-func (l *Limiter) updateCategories(changes map[classify.Category]ratelimit.Change) (map[string]ratelimit.Rule, error) {
-	t := &l.learning
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	limits, err := changedLimits(t.configured, changes)
-	if err != nil {
-		return nil, err
-	}
-	next := make(map[string]ratelimit.Rule, len(limits))
-	byGate := make(map[ratelimit.Gate]ratelimit.Change, len(changes))
-	for category, limit := range limits {
-		t.configured[category] = limit
-		next[category.String()] = limit
-		if fresh := t.unlearned[category]; fresh == nil {
-			t.begin(category)
-		} else if limit.Rate > 0 {
-			_ = fresh.SetCeiling(limit.Rate) // it has just been checked
-		}
-		keeps := t.effective(category)
-		byGate[l.gates[category]] = changes[category].Rate(keeps.Rate).Burst(keeps.Burst)
-	}
-	return next, l.limiter.Update(byGate)
 }
 
 // UpdateGates changes the rules of keyed gates by name: [PrivateGate], [GroupGate],
 // [PaidGate], [ResolvePhoneGate] or the program's own, under the calls that wait at
 // them. What chats have learned stays, cut to the new limits. Either all changes are made or
 // none. It takes a time that grows with the number of chats that were active lately. With
-// [LimiterOptions.Shared] it reaches all processes, as UpdateLimits does; otherwise it does
+// a store that is shared it reaches all processes, as UpdateLimits does; otherwise it does
 // not block.
 func (l *Limiter) UpdateGates(changes map[string]ratelimit.Change) error {
 	next, err := l.updateGates(changes)
@@ -78,16 +57,8 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 		}
 		byGate[gates.Set()] = change
 	}
-	t := &l.learning
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := l.limiter.Update(byGate); err != nil {
+	if err := l.learned.UpdateChats(func() error { return l.limiter.Update(byGate) }); err != nil {
 		return nil, err
-	}
-	for chat, r := range t.chats {
-		if ceiling := l.chatLimit(chat).Rate; ceiling != r.Ceiling() && r.SetCeiling(ceiling) == nil { // else it is paused
-			l.tellLocked(learned{chat: chat}, ratelimit.Change{})
-		}
 	}
 	next := make(map[string]ratelimit.Rule, len(changes))
 	for name := range changes {
@@ -138,7 +109,7 @@ func (l *Limiter) adopt(name string, changed limit) {
 		return
 	}
 	if category, err := classify.ParseCategory(name); err == nil {
-		_, _ = l.updateCategories(map[classify.Category]ratelimit.Change{category: ratelimit.To(rule)})
+		_, _ = l.learned.Update(map[classify.Category]ratelimit.Change{category: ratelimit.To(rule)})
 		return
 	}
 	_, _ = l.updateGates(map[string]ratelimit.Change{name: ratelimit.To(rule)})

@@ -14,11 +14,11 @@ import (
 )
 
 // thirty is a client that is configured for 30 messages a second.
-func thirty() invoke.LimiterOptions {
-	return invoke.LimiterOptions{RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(30)}}
+func thirty() invoke.Options {
+	return invoke.Options{RateLimits: map[classify.Category]ratelimit.Change{classify.Message: ratelimit.Rate(30)}}
 }
 
-func newLimiter(t testing.TB, opts invoke.LimiterOptions) *invoke.Limiter {
+func newLimiter(t testing.TB, opts invoke.Options) *invoke.Limiter {
 	t.Helper()
 	limiter, err := invoke.NewLimiter(opts)
 	require.NoError(t, err)

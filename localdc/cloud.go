@@ -55,6 +55,9 @@ type Options struct {
 	// Clock is what limits, dates and delays are reckoned on. The limits are as
 	// exact with a virtual clock as with the real one. Default: clock.System.
 	Clock clock.Clock
+	// Link is the network that clients made with [Cloud.ClientOptions] connect over.
+	// Default: loopback as it is. Close does not close it.
+	Link *Link
 	// Logger gets what the servers have to say. Default: nothing.
 	Logger *zap.Logger
 }
@@ -262,11 +265,15 @@ func (c *Cloud) Close() error {
 // addresses, resolver and a data centre to start at (the home one). The caller
 // adds its own session storage, update handler, AllowCDN and so on.
 func (c *Cloud) ClientOptions() telegram.Options {
+	var network dcs.PlainOptions
+	if c.opts.Link != nil {
+		network.Dial = c.opts.Link.Dial
+	}
 	return telegram.Options{
 		PublicKeys: []telegram.PublicKey{{RSA: &c.key.PublicKey}},
 		DC:         c.opts.Home,
 		DCList:     dcs.List{Options: c.dcOptions()},
-		Resolver:   dcs.Plain(dcs.PlainOptions{}),
+		Resolver:   dcs.Plain(network),
 	}
 }
 

@@ -60,6 +60,12 @@
 // The [Record] says of each call what it was answered with, and whether it came
 // inside a flood of which the client had been told ([Record.Inside]).
 //
+// # The network
+//
+// On loopback everything arrives at once and in order, which no client should rely on.
+// A [Link] is a network as bad as you like: latency, jitter, a narrow line, connections
+// that are cut or left half open, a line that is gone for a time.
+//
 // # What it promises
 //
 // Limits are reckoned in whole nanoseconds on an injected clock, and never in a

@@ -4,7 +4,7 @@
 // client_golang, which is registered wherever the program likes:
 //
 //	m := metrics.New("main")
-//	c, err := client.New(appID, appHash, client.Options{Observer: m})
+//	c, err := client.New(appID, appHash, client.Options{Options: invoke.Options{Observer: m}})
 //	…
 //	m.Watch(c.Limiter())
 //	registry.MustRegister(m)
@@ -38,10 +38,9 @@
 // "resolve_phone", or one of the program's own by its name. The result is "ok", "flood",
 // "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "stopped" (too many
 // refusals that never pass), "store", "closed", "cancelled" or "error". weir_bucket_rate and
-// weir_bucket_burst are what is kept to, lowered by floods or not. What the limiter tells
-// of itself, weir_limits_lowered_total and weir_store_*, is counted only if m is the observer
-// of invoke.LimiterOptions as well, where the client is given a Limiter. Since m cannot know
-// whether it is, weir_store_available is not shown before the store was lost once.
+// weir_bucket_burst are what is kept to, lowered by floods or not. Since m
+// cannot know whether there is a store, weir_store_available is not shown before the store
+// was lost once.
 //
 // No label holds a chat, a user or a text, so the number of series is bounded by
 // the number of methods that a program uses. Each series has the label client with

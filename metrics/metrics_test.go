@@ -171,7 +171,7 @@ func counter(g prometheus.Gatherer, name string) prometheus.Collector {
 
 func TestWhatTheLimiterTellsOfItselfIsShown(t *testing.T) {
 	m := metrics.New("main")
-	limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Observer: m, Refusals: flood.GuardOptions{Limit: 1}})
+	limiter, err := invoke.NewLimiter(invoke.Options{Observer: m, Refusals: flood.GuardOptions{Limit: 1}})
 	require.NoError(t, err)
 	defer limiter.Close()
 	choke, err := invoke.New(invoke.Options{Limiter: limiter, Observer: m, SleepThreshold: flood.Never})

@@ -255,7 +255,7 @@ func TestSettingsAreTranslated(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, effective(t, s.limits.Chats), text)
 		require.Equal(t, 7, s.limits.MaxWaiters)
-		limiter, err := invoke.NewLimiter(invoke.LimiterOptions{Chats: s.limits.Chats})
+		limiter, err := invoke.NewLimiter(invoke.Options{Chats: s.limits.Chats})
 		require.NoError(t, err, text)
 		limiter.Close()
 	}

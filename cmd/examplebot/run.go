@@ -65,7 +65,7 @@ func (r runCommand) print(p process, result report) error {
 
 // settings are what the demonstration and an account have in common.
 type settings struct {
-	limits  invoke.LimiterOptions
+	limits  invoke.Options
 	client  client.Options
 	metrics *metrics.Metrics
 	tally   *tally
@@ -100,17 +100,21 @@ func (r runCommand) settings(cfg config.Config, p process) (settings, error) {
 	chats, err := chatLimits(cfg.Chats)
 	errs = append(errs, err)
 	observer := invoke.Observers(s.metrics, s.tally)
-	s.limits = invoke.LimiterOptions{
-		RateLimits:   limits,
-		Chats:        chats,
-		MaxWaiters:   cfg.MaxWaiters,
-		LearnNothing: cfg.Learning != nil && !*cfg.Learning,
-		Observer:     observer,
+	s.limits = invoke.Options{
+		RateLimits: limits,
+		Chats:      chats,
+		MaxWaiters: cfg.MaxWaiters,
+		Observer:   observer,
+	}
+	if cfg.Learning != nil && !*cfg.Learning {
+		s.limits.Learning = invoke.Off
 	}
 	s.client = client.Options{
-		SleepThreshold: sleepThreshold(cfg.SleepThreshold),
-		Observer:       observer,
-		Logger:         logger,
+		Options: invoke.Options{
+			SleepThreshold: sleepThreshold(cfg.SleepThreshold),
+			Observer:       observer,
+			Logger:         logger,
+		},
 	}
 	return s, errors.Join(errs...)
 }

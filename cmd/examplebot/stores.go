@@ -22,7 +22,7 @@ import (
 
 // keep is where the bot keeps what outlives it: floods, learned rates, awards.
 type keep struct {
-	limits invoke.LimiterOptions // with what the store is for
+	limits invoke.Options // with what the store is for
 	awards *keyed.Limiter
 	// close closes the store, after everything that uses it.
 	close func() error
@@ -55,14 +55,14 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 			err = fmt.Errorf("store: %w: start the server, or set on_store_failure to local or open to go on without it", err)
 			return keep{}, errors.Join(err, redis.Close())
 		}
-		k.limits.Memory, k.limits.Shared, counts, k.close = redis, redis, redis, redis.Close
+		k.limits.Store, counts, k.close = redis, redis, redis.Close
 		meanwhile = withoutRedis(policy)
 	case cfg.StoreFile != "":
 		file, err := boltstore.Open(cfg.StoreFile, boltstore.Options{})
 		if err != nil {
 			return keep{}, err
 		}
-		k.limits.Memory, counts, k.close = file, file, file.Close
+		k.limits.Store, counts, k.close = file, file, file.Close
 	}
 	k.limits.Observer = invoke.Observers(s.limits.Observer, storeLog{s.client.Logger, meanwhile})
 	var err error

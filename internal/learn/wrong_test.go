@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/internal/learn"
 )
 
 // What the first floods told may be wrong: calls overtake each other on the way, and some

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/internal/learn"
 )
 
 func TestARestartDoesNotRelearn(t *testing.T) {

@@ -1,4 +1,4 @@
-package invoke
+package adapt
 
 import (
 	"time"
@@ -19,7 +19,7 @@ const (
 	keepRestEvery = time.Minute
 )
 
-// rest is how much of a learned rate was not used since its last flood. A rate that nobody
+// rest is how much of a learned limit was not used since its last flood. A rate that nobody
 // needs proves nothing and costs nothing, until a burst meets what is left of it.
 type rest struct {
 	floods int           // that taught the rate
@@ -62,75 +62,72 @@ func (r *rest) enough() time.Duration {
 	return d
 }
 
-// forgetRested forgets what a call's category and chat have learned, if they have rested for
+// ForgetRested forgets what a call's category and chat have learned, if they have rested for
 // long enough.
-func (l *Limiter) forgetRested(c *call) {
-	t := &l.learning
+func (t *Limits) ForgetRested(c Call) {
 	if t.learned.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := l.clock.Now()
-	l.forgetRestedLocked(learned{category: c.Category}, now)
-	if c.pass.messages > 0 {
-		l.forgetRestedLocked(learned{chat: c.Peer}, now)
+	now := t.opts.Clock.Now()
+	t.forgetRested(subject{category: c.Category}, now)
+	if c.Messages > 0 {
+		t.forgetRested(subject{chat: c.Chat}, now)
 	}
 }
 
-// forgetAllRested does so for all, before they are shown.
-func (l *Limiter) forgetAllRested() {
-	t := &l.learning
+// ForgetAllRested does so for all, before they are shown.
+func (t *Limits) ForgetAllRested() {
 	if t.learned.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := l.clock.Now()
+	now := t.opts.Clock.Now()
 	for category := range t.categories {
-		l.forgetRestedLocked(learned{category: classify.Category(category)}, now)
+		t.forgetRested(subject{category: classify.Category(category)}, now)
 	}
 	for chat := range t.chats {
-		l.forgetRestedLocked(learned{chat: chat}, now)
+		t.forgetRested(subject{chat: chat}, now)
 	}
 }
 
-func (l *Limiter) forgetRestedLocked(what learned, now time.Time) {
-	t := &l.learning
+func (t *Limits) forgetRested(what subject, now time.Time) {
 	r := t.find(what)
 	if r == nil {
 		return
 	}
 	others := 0.0 // that other processes have sent meanwhile
-	if l.shares {
-		others = max(0, l.learnedGate(what, r).Others()-r.others)
+	if t.opts.Shares {
+		others = max(0, t.gate(what, r).Others()-r.others)
 	}
 	if r.rest.at(now, others, r.PerSecond()) < r.rest.enough() {
 		return
 	}
 	idle := now.Sub(r.rest.seen)
-	l.unlearnLocked(what, now)
+	t.unlearn(what, now)
 	if limit := t.configured[what.category]; what.chat == 0 && others == 0 && idle.Seconds()*limit.Rate >= float64(limit.Burst) {
 		// The burst that floods had lowered would be full by now.
-		l.tellLocked(what, ratelimit.Change{}.Inherit(ratelimit.Reset))
+		t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Reset))
 	}
 }
 
-// learnedGate is the gate that keeps to a learned rate.
-func (l *Limiter) learnedGate(what learned, r *lesson) ratelimit.Gate {
+// gate is the gate that keeps to a learned limit.
+func (t *Limits) gate(what subject, r *lesson) ratelimit.Gate {
 	if what.chat != 0 {
 		return r.pace.Set()
 	}
-	return l.gates[what.category]
+	return t.opts.Gates[what.category]
 }
 
 // restoreRest takes over what was stored of it.
-func (r *rest) restore(kept keptRate, now time.Time) {
-	r.floods = max(1, kept.Floods)
-	r.sum = min(max(0, kept.Rest), forgetAtMost)
+func (r *rest) restore(told value, now time.Time) {
+	r.floods = max(1, told.Floods)
+	r.sum = min(max(0, told.Rest), forgetAtMost)
 	r.kept = r.sum
 	r.seen = now
-	if kept.Over.After(now) {
-		r.seen = kept.Over
+	if told.Over.After(now) {
+		r.seen = told.Over
 	}
 }

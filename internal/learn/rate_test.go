@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/internal/learn"
 )
 
 func newRate(t testing.TB, ceiling float64) *learn.Rate {

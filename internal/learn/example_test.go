@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/internal/learn"
 )
 
 // A bot is configured for 30 calls a second. After a second the server floods it, once.

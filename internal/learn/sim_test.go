@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/learn"
+	"github.com/weirtg/weir/internal/learn"
 )
 
 // A server answers a call that comes at a second of the run with the wait that it
