@@ -37,7 +37,7 @@ import (
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/metrics"
 	"github.com/weirtg/weir/ratelimit"
@@ -62,7 +62,7 @@ var (
 	_ localdc.Options
 	_ = metrics.New
 	_ ratelimit.Change
-	_ = keyed.New
+	_ = quota.New
 	_ = store.Closed
 	_ = boltstore.Open
 	_ = redisstore.Open

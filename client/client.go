@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -19,7 +20,6 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -28,7 +28,6 @@ import (
 type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
-	keyed    *keyed.Limiter
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -37,41 +36,26 @@ type Client struct {
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
 	choke, err := invoke.New(opts.Options)
-	counts := opts.Keyed
-	var noCounts error
-	if counts == nil {
-		counts, noCounts = keyed.New(keyed.Options{})
-	}
-	if err := errors.Join(checkApp(appID, appHash), err, noCounts); err != nil {
+	if err := errors.Join(checkApp(appID, appHash), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c := &Client{choke: choke, keyed: counts, allowCDN: opts.Telegram.AllowCDN}
+	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
 
 	t := opts.Telegram
-	// The innermost of the middlewares, and not in an array that is the caller's.
-	t.Middlewares = append(t.Middlewares[:len(t.Middlewares):len(t.Middlewares)], telegram.MiddlewareFunc(c.learningDC), choke)
+	// The choke point is the innermost, so that it sees what the others send again.
+	t.Middlewares = slices.Concat(
+		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
+		t.Middlewares,
+		[]telegram.Middleware{telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports), choke},
+	)
 	if t.Logger == nil && opts.Logger != nil {
 		// Below warnings, gotd logs parts of the session.
 		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
 		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
 	}
-	t.OnTransfer = c.chargeTransfer(t.OnTransfer)
+	t.OnTransfer = c.chokeTransfer(t.OnTransfer)
 	c.telegram = telegram.NewClient(appID, appHash, t)
 	return c, nil
-}
-
-// chargeTransfer takes a token for the import of an authorisation, which gotd
-// sends below its middlewares.
-func (c *Client) chargeTransfer(next telegram.AuthTransferHandler) telegram.AuthTransferHandler {
-	return func(ctx context.Context, client *telegram.Client, transfer func(context.Context) error) error {
-		if err := c.choke.Acquire(ctx, classify.Account); err != nil {
-			return err
-		}
-		if next == nil {
-			return transfer(ctx)
-		}
-		return next(ctx, client, transfer)
-	}
 }
 
 // learnDC tells the limiter which data centre the account lives in. It looks at each
@@ -186,9 +170,3 @@ func (c *Client) Floods() []flood.Record { return c.Limiter().Floods() }
 
 // Learned returns the limits that floods have lowered, see [invoke.Limiter.Learned].
 func (c *Client) Learned() []invoke.LearnedRate { return c.Limiter().Learned() }
-
-// Keyed counts what the program allows its users, for handlers: Charge, Peek, Reset, and Do
-// as a gate in front of one.
-//
-//	turn, err := c.Keyed().Do(ctx, keyed.Key("award", userID), perMinute, handle)
-func (c *Client) Keyed() *keyed.Limiter { return c.keyed }

@@ -7,7 +7,6 @@ import (
 	"github.com/gotd/td/telegram"
 
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 )
 
 // Options of a [Client]. The zero value is ready for use.
@@ -20,10 +19,6 @@ type Options struct {
 	// outside of the choke point, so what they send again is limited again. Where
 	// its Logger is nil, gotd's warnings and errors go to Logger above.
 	Telegram telegram.Options
-
-	// Keyed counts what the program allows its users, see [Client.Keyed]. nil counts in
-	// memory. The client does not close it.
-	Keyed *keyed.Limiter
 }
 
 // checkApp refuses credentials that Telegram would, without repeating the hash.

@@ -125,37 +125,6 @@ func (g *Guard) Check(call Call) error {
 	return nil
 }
 
-// concerns are the keys of all refusals that would concern the call, from first on.
-func concerns(call Call) (ks [4]refusalKey, first int) {
-	ks = [...]refusalKey{
-		{kind: AuthGone, dc: call.DC}, {kind: AccountBanned},
-		{kind: AccountFrozen, method: call.Method}, {kind: SpamLimited, method: call.Method},
-	}
-	if needsNoLogin(call.Method) {
-		ks[1].method = call.Method
-		return ks, 1
-	}
-	return ks, 0
-}
-
-// reach tells what a refusal of the call concerns. That a key is no longer good is not
-// counted for calls that need none: they are how to get a new one.
-func (k RefusalKind) reach(call Call) (key refusalKey, counts bool) {
-	key.kind = k
-	switch free := needsNoLogin(call.Method); k {
-	case AuthGone:
-		key.dc = call.DC
-		return key, !free
-	case AccountBanned:
-		if free {
-			key.method = call.Method
-		}
-	default:
-		key.method = call.Method
-	}
-	return key, true
-}
-
 func (r *Refusal) refuse(call Call) *RefusalError {
 	return &RefusalError{
 		Kind: r.Kind, Method: call.Method, Chat: call.Chat, DC: call.DC, Count: len(r.At), Since: r.At[0],
@@ -176,7 +145,7 @@ func (g *Guard) Refused(call Call, err error) (refused error, tripped bool) {
 		return err, false
 	}
 	e := &RefusalError{Kind: kind, Method: call.Method, Chat: call.Chat, DC: call.DC, Server: server, cause: err}
-	k, counts := kind.reach(call)
+	k, counts := kind.reach(call, server)
 	if g.opts.Off || !counts {
 		return e, false
 	}
@@ -218,9 +187,12 @@ func (g *Guard) latest(at []time.Time) []time.Time {
 //
 // A success refutes refusals of its like that are still being counted: they start over.
 // Not so PEER_FLOOD: an account that may not write to strangers may write to
-// contacts, and that it can proves nothing. Nothing but a login clears what has tripped:
-// all that a login can mend, which is an account that was banned and keys that are gone,
-// and after auth.importAuthorization the key of its data centre.
+// contacts, and that it can proves nothing.
+//
+// A success of a call that needs a login proves that the key of its data centre is good
+// and that the account is not banned: it clears those refusals even if they have tripped,
+// and so does auth.importAuthorization for the key. A login clears what [Guard.LoggedIn]
+// says. Nothing else clears what has tripped.
 //
 // Passed does not block, and costs an atomic load while nothing is counted.
 func (g *Guard) Passed(call Call) (cleared int) {
@@ -237,17 +209,22 @@ func (g *Guard) Passed(call Call) (cleared int) {
 		g.sweep(now)
 	}
 	counted := len(g.counts)
-	ks, first := concerns(call)
-	for _, k := range ks[first:] {
-		if r := g.counts[k]; r != nil && r.Tripped.IsZero() && r.Kind != SpamLimited {
-			g.forget(k, now)
+	forget := func(k refusalKey, evenTripped bool) {
+		r := g.counts[k]
+		if r == nil || r.Kind == SpamLimited || !r.Tripped.IsZero() && !evenTripped {
+			return
 		}
-	}
-	if k := (refusalKey{kind: AuthGone, dc: call.DC}); call.Method == "auth.importAuthorization" && g.counts[k] != nil {
-		if !g.counts[k].Tripped.IsZero() {
-			cleared = 1
+		if !r.Tripped.IsZero() {
+			cleared++
 		}
 		g.forget(k, now)
+	}
+	ks, first := concerns(call)
+	for _, k := range ks[first:] {
+		forget(k, first == 0 && k.method == "") // what a login mends
+	}
+	if provesKey(call.Method) {
+		forget(refusalKey{kind: AuthGone, dc: call.DC}, true)
 	}
 	if len(g.counts) < counted {
 		g.tally()
@@ -255,10 +232,15 @@ func (g *Guard) Passed(call Call) (cleared int) {
 	return cleared
 }
 
-// LoggedIn clears what a login mends, and returns how many of that had tripped. Passed does
-// it for methods that do nothing but log in. auth.exportLoginToken and auth.sendCode
-// may log in too, and only who sees the answer knows. It does not block.
+// LoggedIn clears what a login mends, an account that was banned and keys that are gone,
+// and returns how many of that had tripped. Passed does it for methods that do nothing but
+// log in. Call LoggedIn when the answer to another call carries an authorization:
+// auth.exportLoginToken, auth.importLoginToken and auth.sendCode may log in too. It does
+// not block, and costs an atomic load while nothing is counted.
 func (g *Guard) LoggedIn() (cleared int) {
+	if g.counted.Load() == 0 {
+		return 0
+	}
 	g.Clear(func(r Refusal) bool {
 		mended := r.Kind == AccountBanned || r.Kind == AuthGone
 		if mended && !r.Tripped.IsZero() {

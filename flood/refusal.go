@@ -91,6 +91,38 @@ func refusalKind(method string, e *tgerr.Error) RefusalKind {
 	return 0
 }
 
+// concerns are the keys of all refusals that would concern the call, from first on.
+func concerns(call Call) (ks [4]refusalKey, first int) {
+	ks = [...]refusalKey{
+		{kind: AuthGone, dc: call.DC}, {kind: AccountBanned},
+		{kind: AccountFrozen, method: call.Method}, {kind: SpamLimited, method: call.Method},
+	}
+	if needsNoLogin(call.Method) {
+		ks[1].method = call.Method
+		return ks, 1
+	}
+	return ks, 0
+}
+
+// reach tells what a refusal of the call concerns. That a key is no longer good is not
+// counted for calls that need none, since they are how to get a new one, nor for the
+// question whether anybody is logged in, to which it is the ordinary answer.
+func (k RefusalKind) reach(call Call, server *tgerr.Error) (key refusalKey, counts bool) {
+	key.kind = k
+	switch free := needsNoLogin(call.Method); k {
+	case AuthGone:
+		key.dc = call.DC
+		return key, !free && !(call.AsksSelf && server.IsType("AUTH_KEY_UNREGISTERED"))
+	case AccountBanned:
+		if free {
+			key.method = call.Method
+		}
+	default:
+		key.method = call.Method
+	}
+	return key, true
+}
+
 // needsNoLogin reports whether the method is for those who are not logged in too.
 func needsNoLogin(method string) bool {
 	namespace, _, _ := strings.Cut(method, ".")
@@ -104,6 +136,12 @@ func needsNoLogin(method string) bool {
 		return true
 	}
 	return false
+}
+
+// provesKey reports whether the method succeeds only with a key that is good, or makes it
+// so, though [needsNoLogin] counts it among the steps of a login.
+func provesKey(method string) bool {
+	return method == "auth.exportAuthorization" || method == "auth.importAuthorization"
 }
 
 // logsIn reports whether whoever calls the method with success is logged in then.

@@ -21,18 +21,19 @@ import (
 // call is one call on its way through the choke point.
 type call struct {
 	classify.Call
-	m      *Middleware
-	opt    choices
-	pass   pass
-	dc     int           // as the book of floods has it
-	sent   int           // attempts that were dispatched
-	sentAt time.Time     // when the last of them was
-	mark   adapt.Mark    // and what the limits that were learned knew then
-	queued bool          // at the gate of its chat, before the last of them
-	gate   string        // where it waited last
-	floods int           // those of them that were flooded and count as retries
-	slept  time.Duration // flood waits that count
-	server *tgerr.Error  // what the server said to the last of them
+	m        *Middleware
+	opt      choices
+	pass     pass
+	asksSelf bool          // who is logged in
+	dc       int           // as the book of floods has it
+	sent     int           // attempts that were dispatched
+	sentAt   time.Time     // when the last of them was
+	mark     adapt.Mark    // and what the limits that were learned knew then
+	queued   bool          // at the gate of its chat, before the last of them
+	gate     string        // where it waited last
+	floods   int           // those of them that were flooded and count as retries
+	slept    time.Duration // flood waits that count
+	server   *tgerr.Error  // what the server said to the last of them
 }
 
 // insideKey marks the context of a call that goes first after a flood. gotd makes
@@ -241,9 +242,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if err == nil {
 		answered = true
 		c.passed(pass)
-		c.m.limiter.guard.Passed(c.floodCall(ctx))
-		c.m.limiter.learn(output)
-		return flood.Notice{}, nil
+		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
@@ -362,11 +361,12 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 
 func (c *call) floodCall(ctx context.Context) flood.Call {
 	return flood.Call{
-		DC:     c.dc,
-		Method: c.Method,
-		Chat:   int64(c.Peer),
-		Reads:  reads(c.Category),
-		Inside: ctx.Value(insideKey{}) != nil,
+		DC:       c.dc,
+		Method:   c.Method,
+		Chat:     int64(c.Peer),
+		Reads:    reads(c.Category),
+		AsksSelf: c.asksSelf,
+		Inside:   ctx.Value(insideKey{}) != nil,
 	}
 }
 

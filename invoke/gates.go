@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gotd/td/bin"
-	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/ratelimit"
@@ -184,30 +183,6 @@ func (l *Limiter) GateStats() map[string]ratelimit.GatesStats {
 // SetBot tells whether the account is a bot, for [ChatsOfBots]. A limiter learns it by
 // itself from the answer to a login and from what shows the account itself.
 func (l *Limiter) SetBot(bot bool) { l.bot.Store(bot) }
-
-// learn looks into an answer for the account itself.
-func (l *Limiter) learn(output bin.Decoder) {
-	switch out := output.(type) {
-	case *tg.AuthAuthorizationBox:
-		if out == nil {
-			return
-		}
-		if authorization, ok := out.Authorization.(*tg.AuthAuthorization); ok {
-			if user, ok := authorization.User.(*tg.User); ok {
-				l.SetBot(user.Bot)
-			}
-		}
-	case *tg.UserClassVector:
-		if out == nil {
-			return
-		}
-		for _, user := range out.Elems {
-			if user, ok := user.(*tg.User); ok && user.Self {
-				l.SetBot(user.Bot)
-			}
-		}
-	}
-}
 
 func (l *Limiter) limitsChats() bool {
 	return l.chatMode == ChatsAlways || l.chatMode == ChatsOfBots && l.bot.Load()

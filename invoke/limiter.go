@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/gotd/td/clock"
 
 	"github.com/weirtg/weir/classify"
@@ -49,6 +51,7 @@ type Limiter struct {
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
 	bot     atomic.Bool  // the account is one
+	owner   owner
 
 	chatMode ChatMode
 	learned  *adapt.Limits
@@ -57,6 +60,8 @@ type Limiter struct {
 	shares   bool    // its gates, with other processes
 	observer Observer
 	stores   stores
+	log      *zap.Logger // of stores
+	logged   *condenser
 
 	life context.Context // done after Close
 	end  context.CancelFunc
@@ -67,8 +72,13 @@ type Limiter struct {
 // What opts says of single calls holds for the clients that do not say it themselves.
 //
 // The error names every limit that is out of range, every category that does not exist,
-// and every gate that is wrong. With a store NewLimiter blocks while that is read, two
-// seconds at most.
+// and every gate that is wrong.
+//
+// With a store NewLimiter asks whether it can be used, and reads what is remembered; it
+// blocks for that, seven seconds at most. A store that waiting does not mend (a wrong
+// password, a right that is missing, a replica) is an error under every policy, which matches
+// store.ErrMisconfigured and says what to do. One that is away for now is an error under
+// store.Closed; otherwise it is logged, and joined when it is there.
 func NewLimiter(opts Options) (*Limiter, error) {
 	if opts.Limiter != nil {
 		return nil, errors.New("invoke: Limiter is set: a limiter is made of options of its own")
@@ -78,6 +88,10 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	}
 	shared, shares := opts.Store.(ratelimit.Shared)
 	l := &Limiter{opts: opts, clock: opts.Clock, observer: opts.Observer, shares: shares, byName: map[string]*ratelimit.Gates{}}
+	if l.log = opts.Logger; l.log == nil {
+		l.log = standardError()
+	}
+	l.logged = newCondenser(opts.Clock)
 	l.life, l.end = context.WithCancel(context.Background())
 	if opts.Store != nil {
 		l.keeper = newKeeper(opts.Store, l.memoryChanged)
@@ -87,11 +101,12 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	})
 	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
-	if err == nil && l.keeper != nil {
-		err = l.recall(opts.OnFailure)
+	if err == nil {
+		err = l.join(opts)
 	}
 	if err != nil {
 		l.end()
+		l.stores.close(l.clock)
 		return nil, err
 	}
 	if l.keeper != nil {
@@ -282,7 +297,7 @@ func (l *Limiter) storeChanged(which *error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*which = err
-	if l.observer != nil && s.telling == nil && !s.closed {
+	if s.telling == nil && !s.closed {
 		s.telling = make(chan struct{})
 		go l.tellStores()
 	}
@@ -308,6 +323,7 @@ func (l *Limiter) tellStores() {
 		s.mu.Unlock()
 		func() {
 			defer s.mu.Lock()
+			l.logStore(e)
 			l.tell(e)
 		}()
 	}

@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	rateEvery = 10 * time.Second
 	// storePatience bounds one look at the store.
 	storePatience = 2 * time.Second
+	// checkPatience bounds the first one, for which a connection has to be set up.
+	checkPatience = 5 * time.Second
 	// watchPause is how long to wait before a store that was lost is asked again, at
 	// first, and at most.
 	watchPause, longestWatchPause = 100 * time.Millisecond, 5 * time.Second
@@ -33,13 +36,40 @@ const (
 // minKept is the shortest flood that is worth remembering over a restart.
 const minKept = 2 * time.Second
 
+// join asks the store whether it can be used, and brings back what was remembered, before the
+// first call.
+func (l *Limiter) join(opts Options) error {
+	if l.keeper == nil {
+		return nil
+	}
+	if c, ok := opts.Store.(store.Checker); ok {
+		if err := l.check(c, opts.OnFailure); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return l.recall(opts.OnFailure)
+}
+
+// check returns an error if there is no going on without the store. One that is only away is
+// told of by the first who needs it.
+func (l *Limiter) check(c store.Checker, policy store.Policy) error {
+	ctx, cancel := context.WithTimeout(l.life, checkPatience)
+	defer cancel()
+	err := c.Check(ctx)
+	if errors.Is(err, store.ErrMisconfigured) || policy == store.Closed {
+		return err
+	}
+	return nil
+}
+
 // recall brings back what was remembered, before the first call. With the policy Closed a
-// store that cannot be read is an error: a flood may stand that is not known.
+// store that cannot be read is an error: a flood may stand that is not known. Under every
+// policy one is that no waiting mends.
 func (l *Limiter) recall(policy store.Policy) error {
 	ctx, cancel := context.WithTimeout(l.life, storePatience)
 	defer cancel()
 	facts, err := l.keeper.memory.Load(ctx)
-	if err != nil && policy == store.Closed {
+	if err != nil && (policy == store.Closed || errors.Is(err, store.ErrMisconfigured)) {
 		return fmt.Errorf("memory: %w", err)
 	}
 	l.keeper.note(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,6 +36,8 @@ type Middleware struct {
 	observer   Observer
 	logger     *zap.Logger
 	condenser  *condenser
+	account    atomic.Int64    // that the client is logged in as, 0 until an answer shows it
+	owner      atomic.Int64    // the account of the limiter, 0 until then
 	life       context.Context // done after Close
 	end        context.CancelFunc
 }
@@ -112,8 +115,8 @@ func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.Hand
 // a pool: floods are known by data centre. 0 is the account's own.
 func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), dc: m.limiter.bookDC(dc)}
-		if err := c.opt.check(); err != nil {
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.bookDC(dc)}
+		if err := errors.Join(c.opt.check(), m.admits(c.Method)); err != nil {
 			return err
 		}
 		if c.opt.category != 0 {

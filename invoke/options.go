@@ -66,7 +66,7 @@ type Options struct {
 	// the first call on, and so is what other processes save there, within moments. A
 	// store that is a ratelimit.Shared too, as that on Redis is, also holds the gates,
 	// for all processes of the account together. nil keeps and shares nothing. The
-	// limiter does not close it.
+	// limiter does not close it. It belongs to one account: see [ErrOtherAccount].
 	Store store.Memory
 	// OnFailure says what becomes of calls while the store is unavailable:
 	// store.Closed unless set. What a store keeps stops no call when it is lost while
@@ -78,7 +78,8 @@ type Options struct {
 
 	// Limiter is shared with other clients of the same account. All fields above must
 	// be left out then, since they are the limiter's; those below are the limiter's
-	// unless they are set here. nil makes a limiter of this client's own.
+	// unless they are set here. nil makes a limiter of this client's own. A client of
+	// another account gets [ErrOtherAccount] as soon as an answer shows its account.
 	Limiter *Limiter
 
 	// SleepThreshold is the longest flood wait that is sat out: flood.Default is
@@ -99,7 +100,11 @@ type Options struct {
 	// Observer hears what happens to each call and to the limiter. nil is fine.
 	Observer Observer
 	// Logger gets the floods: one line for each method and kind in a minute, however
-	// many calls are flooded (in an hour, for file parts). nil logs nothing.
+	// many calls are flooded (in an hour, for file parts). nil logs nothing of calls.
+	// It also gets a line when the store is lost and one when it is back, at most one of
+	// each in a minute. nil writes these to standard error, since an account whose
+	// processes no longer share their limits should not go unnoticed; zap.NewNop() writes
+	// nothing.
 	Logger *zap.Logger
 }
 

@@ -16,6 +16,7 @@ type auth struct {
 	// one whose login was carried over from another data centre.
 	logins  map[[8]byte][8]byte
 	exports map[string]export
+	tokens  map[string]*loginToken
 	missed  map[[8]byte]bool // keys that updates did not reach
 }
 
@@ -26,7 +27,7 @@ type export struct {
 }
 
 func newAuth() auth {
-	return auth{logins: map[[8]byte][8]byte{}, exports: map[string]export{}, missed: map[[8]byte]bool{}}
+	return auth{logins: map[[8]byte][8]byte{}, exports: map[string]export{}, tokens: map[string]*loginToken{}, missed: map[[8]byte]bool{}}
 }
 
 func errUnregistered() error { return tgerr.New(401, "AUTH_KEY_UNREGISTERED") }

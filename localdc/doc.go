@@ -84,8 +84,8 @@
 // choice that a client should not rely on. Telegram lengthens nothing by a fixed
 // second, and waits there may be hours.
 //
-// It serves one account, which logs in as a bot does ([Options].Person), without
-// secret chats, calls, temporary keys (EnablePFS) or WebSockets. A method that it
+// It serves one account, which logs in as a bot does ([Options].Person) or by QR code
+// ([Cloud.AcceptLogin]), without secret chats, calls, temporary keys (EnablePFS) or WebSockets. A method that it
 // does not serve is answered with 400 METHOD_INVALID, and its name is in the
 // record. Rights are not checked: the bot administers every group and channel.
 // The CDN has every file that a client may be sent to it for, and never forgets

@@ -34,6 +34,8 @@ func (c *Cloud) table() map[uint32]method {
 	open(on((*call).getCDNConfig))
 	open(on((*call).importBotAuthorization))
 	open(on((*call).importAuthorization))
+	open(on((*call).exportLoginToken))
+	open(on((*call).importLoginToken))
 	home(on((*call).exportAuthorization))
 	anywhere(on((*call).logOut))
 

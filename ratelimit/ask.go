@@ -9,7 +9,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// A store is to answer within 100 ms. These bounds are for one that does not.
+// These bounds are for a store that does not answer. One that is a [Patient] has its own.
 const (
 	askTime      = 500 * time.Millisecond
 	giveBackTime = 100 * time.Millisecond
@@ -36,7 +36,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
-	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), askTime)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), l.askTime)
 	admitted, found, err := l.shared.Take(asking, charges)
 	cancel()
 	if err == nil && len(found) != len(charges) {
@@ -88,6 +88,10 @@ func (l *Limiter) askLocked(w *waiter) error {
 	return nil
 }
 
+// maxClosed is how long a store's word for how long a gate has no room is believed: then it is
+// asked once more. A number that is damaged does not close a gate for years.
+const maxClosed = time.Hour
+
 // see adopts what the store says of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
 	if b, ok := l.set.algorithm.(bucket); ok { // what is missing beyond what is known here, others took
@@ -95,7 +99,7 @@ func (l *line) see(found Found, admitted bool, now int64) {
 	}
 	l.set.algorithm.adopt(&l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
-		l.closedUntil = now + min(int64(found.Wait), int64(maxSpan))
+		l.closedUntil = now + min(int64(found.Wait), int64(maxClosed))
 	}
 }
 

@@ -75,7 +75,7 @@ func (b bucket) used(s *state, now int64) Used {
 
 func (b bucket) adopt(s *state, used Used, now int64) {
 	if !b.paused {
-		s.at = now + min(max(0, int64(used.Refill)), int64(maxSpan))
+		s.at = now + min(max(0, int64(used.Refill)), b.burst*b.interval) // no more than all can be missing
 	}
 }
 

@@ -39,13 +39,14 @@ type Options struct {
 // One lock covers all its gates, since a call is charged in all of them or in
 // none. It is held for the reckoning only, never while a call waits.
 type Limiter struct {
-	clock  clock.Clock
-	system bool      // clock is the system's, which can be read at less cost
-	start  time.Time // what all times count from
-	seed   maphash.Seed
-	shared Shared
-	policy store.Policy
-	events func(err error)
+	clock   clock.Clock
+	system  bool      // clock is the system's, which can be read at less cost
+	start   time.Time // what all times count from
+	seed    maphash.Seed
+	shared  Shared
+	askTime time.Duration // of shared
+	policy  store.Policy
+	events  func(err error)
 
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
@@ -61,14 +62,19 @@ func New(opts Options) *Limiter {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
+	patience := askTime
+	if p, ok := opts.Shared.(Patient); ok {
+		patience = p.Patience()
+	}
 	return &Limiter{
-		clock:  opts.Clock,
-		system: opts.Clock == clock.System,
-		start:  opts.Clock.Now().Add(-1), // so that 0 can stand for never
-		seed:   maphash.MakeSeed(),
-		shared: opts.Shared,
-		policy: opts.OnFailure,
-		events: opts.OnOutage,
+		askTime: patience,
+		clock:   opts.Clock,
+		system:  opts.Clock == clock.System,
+		start:   opts.Clock.Now().Add(-1), // so that 0 can stand for never
+		seed:    maphash.MakeSeed(),
+		shared:  opts.Shared,
+		policy:  opts.OnFailure,
+		events:  opts.OnOutage,
 	}
 }
 

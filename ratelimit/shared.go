@@ -11,8 +11,8 @@ import (
 type Shared interface {
 	// Take charges every gate or none, in one round trip, and tells what it found at
 	// each, in the order of the charges. admitted is false if a gate had no room, and
-	// then nothing was charged, and at least one gate has a Wait. It returns within some
-	// 100 ms, or when ctx is done; its errors match store.ErrUnavailable, and then it may
+	// then nothing was charged, and at least one gate has a Wait. It returns when ctx is
+	// done, which is after 500 ms at the latest, or what a [Patient] says; its errors match store.ErrUnavailable, and then it may
 	// have charged or not. No lock is held, and many may be under way, but never two of
 	// one limiter about one gate.
 	Take(ctx context.Context, charges []Charge) (admitted bool, found []Found, err error)
@@ -20,6 +20,12 @@ type Shared interface {
 	// fills a bucket beyond its burst. ctx has a deadline of at most 100 ms, and an
 	// error is ignored: time refills what does not come back.
 	GiveBack(ctx context.Context, charges []Charge) error
+}
+
+// Patient is a Shared that says how long Take may wait for an answer, because its server is
+// far away.
+type Patient interface {
+	Patience() time.Duration
 }
 
 // Charge is what a call takes at one gate.

@@ -17,9 +17,9 @@ import (
 const FactPrefix = "rate/"
 
 const (
-	// kept is how long a learned limit is remembered: what an account may do a month later
+	// Kept is how long a learned limit is remembered: what an account may do a month later
 	// is another question.
-	kept = 30 * 24 * time.Hour
+	Kept = 30 * 24 * time.Hour
 	// longestFlood bounds how long the flood that taught a limit may last by what a store
 	// says.
 	longestFlood = time.Minute
@@ -75,7 +75,7 @@ func (t *Limits) Changes() []store.Fact {
 		f := store.Fact{Key: what.key()}
 		if r := t.find(what); r != nil {
 			f.Value, _ = json.Marshal(value{r.State(), r.over.Round(0), r.rest.floods, r.rest.sum}) // numbers and times only
-			f.Until = now.Add(kept)
+			f.Until = now.Add(Kept)
 		}
 		facts = append(facts, f)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store/boltstore"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkCharge(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			w := keyed.Window{Limit: keyed.MaxLimit, Period: 24 * time.Hour, Kind: keyed.Bucket}
+			w := quota.Window{Limit: quota.MaxLimit, Period: 24 * time.Hour, Kind: quota.Bucket}
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			var all sync.WaitGroup
@@ -29,7 +29,7 @@ func BenchmarkCharge(b *testing.B) {
 			for caller := range callers {
 				all.Go(func() {
 					for left.Add(-1) >= 0 {
-						r := keyed.Request{Key: fmt.Sprint(caller), Window: w, Cost: 1, Record: true}
+						r := quota.Request{Key: fmt.Sprint(caller), Window: w, Cost: 1, Record: true}
 						if got, err := s.Decide(context.Background(), r); err != nil || got.Limited {
 							b.Error(got, err)
 						}

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/boltstore"
 )
 
-var hourly = keyed.Window{Limit: 3, Period: time.Hour}
+var hourly = quota.Window{Limit: 3, Period: time.Hour}
 
 func open(path string) (*boltstore.Store, error) {
 	return boltstore.Open(path, boltstore.Options{LockTimeout: 10 * time.Millisecond})
@@ -129,7 +129,7 @@ func TestDamagedFiles(t *testing.T) {
 		if err == nil {
 			for i := range 500 {
 				for _, record := range []bool{false, true} {
-					r := keyed.Request{Key: strconv.Itoa(i), Window: hourly, Cost: 1, Record: record}
+					r := quota.Request{Key: strconv.Itoa(i), Window: hourly, Cost: 1, Record: record}
 					if _, err2 := s.Decide(context.Background(), r); err2 != nil {
 						err = err2
 					}
@@ -155,7 +155,7 @@ func TestAFileThatIsCutOffUnderIt(t *testing.T) {
 	}
 	require.NoError(t, os.Truncate(f.path, 4096))
 	for _, record := range []bool{false, true} {
-		r := keyed.Request{Key: "300", Window: hourly, Cost: 1, Record: record}
+		r := quota.Request{Key: "300", Window: hourly, Cost: 1, Record: record}
 		_, err := f.open.Decide(context.Background(), r)
 		require.ErrorIs(t, err, boltstore.ErrCorrupt)
 	}
@@ -165,7 +165,7 @@ func TestAFileThatIsCutOffUnderIt(t *testing.T) {
 func TestADamagedStateIsTheTroubleOfItsKey(t *testing.T) {
 	f := newFile(t)
 	require.NoError(t, f.open.Break("bad"))
-	_, err := f.open.Decide(context.Background(), keyed.Request{Key: "bad", Window: hourly, Cost: 1, Record: true})
+	_, err := f.open.Decide(context.Background(), quota.Request{Key: "bad", Window: hourly, Cost: 1, Record: true})
 	require.ErrorIs(t, err, boltstore.ErrCorrupt)
 	require.False(t, charge(t, f.open, "good", hourly).Limited)
 	require.NoError(t, f.open.Reset(context.Background(), "bad"))
@@ -175,16 +175,16 @@ func TestADamagedStateIsTheTroubleOfItsKey(t *testing.T) {
 // Close under calls: each is either recorded or told.
 func TestCloseUnderCalls(t *testing.T) {
 	f := newFile(t)
-	w := keyed.Window{Limit: 1 << 20, Period: time.Hour}
+	w := quota.Window{Limit: 1 << 20, Period: time.Hour}
 	recorded := make([]int, 16)
 	var all sync.WaitGroup
 	for i := range recorded {
 		all.Go(func() {
 			for {
-				r := keyed.Request{Key: strconv.Itoa(i), Window: w, Cost: 1, Record: true}
+				r := quota.Request{Key: strconv.Itoa(i), Window: w, Cost: 1, Record: true}
 				_, err := f.open.Decide(context.Background(), r)
 				if err != nil {
-					if !errors.Is(err, keyed.ErrClosed) {
+					if !errors.Is(err, quota.ErrClosed) {
 						t.Error(err)
 					}
 					return
@@ -196,13 +196,13 @@ func TestCloseUnderCalls(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	require.NoError(t, f.open.Close())
 	all.Wait()
-	require.ErrorIs(t, f.open.Watch(context.Background(), nil), keyed.ErrClosed)
-	require.ErrorIs(t, f.open.Save(context.Background(), store.Fact{Key: "k"}), keyed.ErrClosed)
+	require.ErrorIs(t, f.open.Watch(context.Background(), nil), quota.ErrClosed)
+	require.ErrorIs(t, f.open.Save(context.Background(), store.Fact{Key: "k"}), quota.ErrClosed)
 	_, err := f.open.Load(context.Background())
-	require.ErrorIs(t, err, keyed.ErrClosed)
+	require.ErrorIs(t, err, quota.ErrClosed)
 	s := f.reopen(t)
 	for i, n := range recorded {
-		got, err := s.Decide(context.Background(), keyed.Request{Key: strconv.Itoa(i), Window: w, Cost: 1})
+		got, err := s.Decide(context.Background(), quota.Request{Key: strconv.Itoa(i), Window: w, Cost: 1})
 		require.NoError(t, err)
 		require.Equal(t, n, w.Limit-got.Remaining)
 	}
@@ -229,8 +229,8 @@ func TestAFileThatIsOverwrittenUnderCallsHangsNobody(t *testing.T) {
 				calls.Go(func() {
 					for n := 0; ctx.Err() == nil; n++ {
 						// A context that does not end: the calls have to by themselves.
-						_, _ = s.Decide(context.Background(), keyed.Request{
-							Key: keyed.Key(i, n), Window: keyed.Window{Limit: 1, Period: time.Hour}, Cost: 1, Record: true,
+						_, _ = s.Decide(context.Background(), quota.Request{
+							Key: quota.Key(i, n), Window: quota.Window{Limit: 1, Period: time.Hour}, Cost: 1, Record: true,
 						})
 						_, _ = s.Load(context.Background())
 						time.Sleep(time.Millisecond) // so that some look while another writes

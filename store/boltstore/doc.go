@@ -1,10 +1,10 @@
-// Package boltstore keeps keyed windows and an account's memory in one file, which a
+// Package boltstore keeps quotas and an account's memory in one file, which a
 // single process has open.
 //
 //	s, err := boltstore.Open("bot.db", boltstore.Options{})
 //	…
 //	defer s.Close()
-//	limits, err := keyed.New(keyed.Options{Store: s})
+//	limits, err := quota.New(quota.Options{Store: s})
 //
 // # What it promises
 //
@@ -17,12 +17,12 @@
 //
 // Time does not go back. The latest time is kept in the file, so that a clock that is
 // set back, while the process runs or between two runs, neither makes room nor locks
-// anything: windows go on from where they were. See [keyed.Steady].
+// anything: windows go on from where they were.
 //
 // # What it does not promise
 //
 // It is as quick as the disk: a charge waits for two fsyncs, 1 ms or 10, and where
-// they may take more, keyed.Options.Timeout has to be longer than its default. The file
+// they may take more, quota.Options.Timeout has to be longer than its default. The file
 // is for one process; a second one is told so. Pages of the file that are
 // damaged in place are found when they are read, and not all damage can be told from
 // data. The file does not shrink: what has expired makes room for what comes. A

@@ -11,7 +11,7 @@ import (
 
 	berrors "go.etcd.io/bbolt/errors"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 )
 
@@ -61,8 +61,8 @@ func (s *Store) explain(doing string, err error) error {
 	case is(berrors.ErrTimeout):
 		err, hint = ErrLocked, "end the other one, or use another file"
 	case is(berrors.ErrDatabaseNotOpen):
-		err = keyed.ErrClosed
-	case is(berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum, berrors.ErrInvalidMapping, keyed.ErrState),
+		err = quota.ErrClosed
+	case is(berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum, berrors.ErrInvalidMapping, quota.ErrState),
 		strings.Contains(err.Error(), "file size too small"): // of which bbolt has the text alone
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case is(fs.ErrNotExist):

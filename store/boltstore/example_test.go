@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store/boltstore"
 )
 
@@ -25,12 +25,12 @@ func ExampleOpen() {
 			panic(err)
 		}
 		// A disk that is busy may need a second to keep what it has promised.
-		limits, err := keyed.New(keyed.Options{Store: s, Timeout: 5 * time.Second})
+		limits, err := quota.New(quota.Options{Store: s, Timeout: 5 * time.Second})
 		if err != nil {
 			panic(err)
 		}
 		for range 2 {
-			got, err := limits.Charge(context.Background(), keyed.Key("award", "ann"), keyed.Window{Limit: 3, Period: 24 * time.Hour})
+			got, err := limits.Charge(context.Background(), quota.Key("award", "ann"), quota.Window{Limit: 3, Period: 24 * time.Hour})
 			if err != nil {
 				panic(err)
 			}

@@ -15,6 +15,15 @@ func (s *Store) Kept() (n int) {
 	return n
 }
 
+// HoldWrites blocks what is written until release is called, as a hung disk does.
+func (s *Store) HoldWrites() (release func() error, err error) {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Rollback, nil
+}
+
 // Unsafe leaves out fsync, for tests of what is decided.
 func (o Options) Unsafe() Options {
 	o.unsafe = true

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/boltstore"
 )
@@ -40,7 +40,7 @@ func chargeUntilFull(path string) error {
 	}
 	defer s.Close()
 	charge := func(i int) error {
-		r := keyed.Request{Key: longKey(i), Window: hourly, Cost: 1, Record: true}
+		r := quota.Request{Key: longKey(i), Window: hourly, Cost: 1, Record: true}
 		_, err := s.Decide(context.Background(), r)
 		return err
 	}
@@ -87,7 +87,7 @@ func TestDiskFull(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, n, 5)
 	for i := range n {
-		got, err := s.Decide(context.Background(), keyed.Request{Key: longKey(i), Window: hourly, Cost: 3})
+		got, err := s.Decide(context.Background(), quota.Request{Key: longKey(i), Window: hourly, Cost: 3})
 		require.NoError(t, err)
 		require.True(t, got.Limited, "charge %d is lost", i)
 	}

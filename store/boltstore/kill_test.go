@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store/boltstore"
 )
 
@@ -31,7 +31,7 @@ const (
 // chargers charge at the same time, each to its own key, so that transactions are shared.
 const chargers = 8
 
-var chargeWindow = keyed.Window{Limit: keyed.MaxLimit, Period: time.Hour, Kind: keyed.FirstHit}
+var chargeWindow = quota.Window{Limit: quota.MaxLimit, Period: time.Hour, Kind: quota.FirstHit}
 
 func chargeUntilKilled(path string) {
 	s, err := boltstore.Open(path, boltstore.Options{LockTimeout: 10 * time.Second})
@@ -43,14 +43,14 @@ func chargeUntilKilled(path string) {
 	for i := range chargers {
 		all.Go(func() {
 			for {
-				r := keyed.Request{Key: strconv.Itoa(i), Window: chargeWindow, Cost: 1, Record: true}
+				r := quota.Request{Key: strconv.Itoa(i), Window: chargeWindow, Cost: 1, Record: true}
 				got, err := s.Decide(context.Background(), r)
 				if err != nil {
 					fmt.Println("error", err)
 					return
 				}
 				// One write, which is whole or not there when the process is killed.
-				_, _ = os.Stdout.WriteString(fmt.Sprintf("%d %d\n", i, keyed.MaxLimit-got.Remaining))
+				_, _ = os.Stdout.WriteString(fmt.Sprintf("%d %d\n", i, quota.MaxLimit-got.Remaining))
 			}
 		})
 	}
@@ -92,10 +92,10 @@ func TestKilledLosesNoCharge(t *testing.T) {
 		s, err := boltstore.Open(path, boltstore.Options{LockTimeout: 10 * time.Second})
 		require.NoError(t, err)
 		for key, count := range seen {
-			got, err := s.Decide(context.Background(), keyed.Request{Key: key, Window: chargeWindow, Cost: 1})
+			got, err := s.Decide(context.Background(), quota.Request{Key: key, Window: chargeWindow, Cost: 1})
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, keyed.MaxLimit-got.Remaining, count, "key %s", key)
-			require.LessOrEqual(t, keyed.MaxLimit-got.Remaining, count+times, "key %s: more than was charged", key)
+			require.GreaterOrEqual(t, quota.MaxLimit-got.Remaining, count, "key %s", key)
+			require.LessOrEqual(t, quota.MaxLimit-got.Remaining, count+times, "key %s: more than was charged", key)
 		}
 		require.NoError(t, s.Close())
 	}

@@ -6,7 +6,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 )
 
@@ -83,6 +83,6 @@ func (s *Store) Watch(ctx context.Context, _ func(store.Fact)) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.closing:
-		return keyed.ErrClosed
+		return quota.ErrClosed
 	}
 }

@@ -12,8 +12,11 @@ import (
 
 	"github.com/gotd/td/clock"
 	bolt "go.etcd.io/bbolt"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/internal/wallclock"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 )
 
@@ -25,22 +28,26 @@ type Options struct {
 	// that is being replaced does. 1 s unless set.
 	LockTimeout time.Duration
 
+	// Logger gets a line when a number in the file could not be believed and was repaired. nil
+	// writes it to standard error; zap.NewNop() writes nothing.
+	Logger *zap.Logger
+
 	// For tests: openFile is in place of os.OpenFile, and unsafe leaves out fsync.
 	openFile func(string, int, os.FileMode) (*os.File, error)
 	unsafe   bool
 }
 
-// Store is an open file. It is a [keyed.Store] and a [store.Memory], and safe for
+// Store is an open file. It is a [quota.Store] and a [store.Memory], and safe for
 // concurrent use.
 //
 // All its methods end when their context does; a write that has begun goes on behind
 // their back. Their errors match [store.ErrUnavailable], and by their cause
-// [keyed.ErrClosed], [ErrCorrupt] or the system's own (fs.ErrPermission,
+// [quota.ErrClosed], [ErrCorrupt] or the system's own (fs.ErrPermission,
 // syscall.ENOSPC), unless they are the context's or about the arguments.
 type Store struct {
 	path  string
 	wall  clock.Clock
-	clock *keyed.Steady
+	clock *wallclock.Clock
 	db    *bolt.DB
 	file  *os.File // db's
 
@@ -62,14 +69,14 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store  = (*Store)(nil)
+	_ quota.Store  = (*Store)(nil)
 	_ store.Memory = (*Store)(nil)
 )
 
 // Everything is in one bucket, so that others can be in the file.
 var (
 	root   = []byte("weir")
-	states = []byte("keyed") // a kind and a key: a keyed.State
+	states = []byte("keyed") // a kind and a key: a quota.State; package quota was named keyed
 	known  = []byte("facts") // a key: until in microseconds, 8 bytes, and the value
 	format = []byte("format")
 	latest = []byte("clock") // the latest time told, in microseconds, 8 bytes
@@ -89,6 +96,10 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = time.Second
+	}
+	if o.Logger == nil {
+		encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+		o.Logger = zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.WarnLevel)).Named("weir")
 	}
 	if o.openFile == nil {
 		o.openFile = os.OpenFile
@@ -142,7 +153,18 @@ func (s *Store) open(o Options) error {
 		if err != nil {
 			return errors.Join(err, s.db.Close())
 		}
-		s.clock = keyed.NewSteady(o.Clock, last)
+		if now := o.Clock.Now(); last.After(now.Add(wallclock.MaxAhead)) {
+			// A state that is ahead as well is dropped when it is used.
+			o.Logger.Warn("The clock in the file is not believed: windows go on from the system's",
+				zap.String("file", s.path), zap.Int64("stored_us", last.UnixMicro()), zap.Time("system", now),
+				zap.Duration("most_ahead", wallclock.MaxAhead))
+			if err := s.db.Update(func(tx *bolt.Tx) error {
+				return tx.Bucket(root).Put(latest, le.AppendUint64(nil, uint64(now.UnixMicro())))
+			}); err != nil {
+				return errors.Join(err, s.db.Close())
+			}
+		}
+		s.clock = wallclock.New(o.Clock, last)
 		return nil
 	})
 }
@@ -173,7 +195,7 @@ func prepare(tx *bolt.Tx) (last time.Time, err error) {
 }
 
 // Close waits for the write that is going on, if any, and closes the file. Calls that
-// come later, and those that wait, fail with an error that matches [keyed.ErrClosed].
+// come later, and those that wait, fail with an error that matches [quota.ErrClosed].
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
@@ -200,7 +222,7 @@ func (s *Store) read(ctx context.Context, doing string, f func(b *bolt.Bucket) e
 	}
 	select {
 	case <-s.closing:
-		return keyed.ErrClosed
+		return quota.ErrClosed
 	default:
 	}
 	done := make(chan error, 1)

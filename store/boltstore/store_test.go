@@ -11,7 +11,7 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/boltstore"
 	"github.com/weirtg/weir/store/storetest"
@@ -63,13 +63,23 @@ func (f *file) controls() storetest.Clock {
 	}
 }
 
-func TestKeyed(t *testing.T) {
-	storetest.Keyed(t, func(t *testing.T) storetest.KeyedHarness {
+// hung returns a store that another transaction keeps from writing until the test ends.
+func hung(t *testing.T) *boltstore.Store {
+	s := newFile(t).open
+	release, err := s.HoldWrites()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, release()) })
+	return s
+}
+
+func TestQuota(t *testing.T) {
+	storetest.Quota(t, func(t *testing.T) storetest.QuotaHarness {
 		f := newFile(t)
-		return storetest.KeyedHarness{
+		return storetest.QuotaHarness{
 			Clock:  f.controls(),
 			Store:  f.open,
-			Reopen: func() keyed.Store { return f.reopen(t) },
+			Hung:   hung(t),
+			Reopen: func() quota.Store { return f.reopen(t) },
 			Kept:   f.open.Kept,
 		}
 	})
@@ -86,9 +96,9 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-func charge(t *testing.T, s *boltstore.Store, key string, w keyed.Window) keyed.Result {
+func charge(t *testing.T, s *boltstore.Store, key string, w quota.Window) quota.Result {
 	t.Helper()
-	got, err := s.Decide(context.Background(), keyed.Request{Key: key, Window: w, Cost: 1, Record: true})
+	got, err := s.Decide(context.Background(), quota.Request{Key: key, Window: w, Cost: 1, Record: true})
 	require.NoError(t, err)
 	return got
 }
@@ -96,7 +106,7 @@ func charge(t *testing.T, s *boltstore.Store, key string, w keyed.Window) keyed.
 // The clock is set back a day while the program does not run.
 func TestTimeDoesNotGoBackOverARestart(t *testing.T) {
 	f := newFile(t)
-	w := keyed.Window{Limit: 1, Period: time.Hour}
+	w := quota.Window{Limit: 1, Period: time.Hour}
 	charge(t, f.open, "k", w)
 	f.off -= 24 * time.Hour
 	s := f.reopen(t)
@@ -110,7 +120,7 @@ func TestTimeDoesNotGoBackOverARestart(t *testing.T) {
 
 func TestTheFileDoesNotGrowWithKeysThatHaveGone(t *testing.T) {
 	f := newFile(t)
-	w := keyed.Window{Limit: 1, Period: time.Minute}
+	w := quota.Window{Limit: 1, Period: time.Minute}
 	size := func() int64 {
 		info, err := os.Stat(f.path)
 		require.NoError(t, err)

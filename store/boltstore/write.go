@@ -9,7 +9,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
 // write is one change that a caller waits for.
@@ -30,7 +30,7 @@ func (s *Store) do(ctx context.Context, doing string, apply func(*bolt.Bucket) (
 	w := &write{ctx: ctx, doing: doing, apply: apply, done: make(chan struct{})}
 	select {
 	case <-s.closing:
-		return keyed.ErrClosed
+		return quota.ErrClosed
 	case <-s.lost:
 		return s.explain(doing, *s.broken.Load())
 	case <-ctx.Done():
@@ -126,7 +126,7 @@ func (s *Store) apply(b *bolt.Bucket, batch []*write) error {
 func (s *Store) sweep(b *bolt.Bucket, now time.Time, some int) error {
 	var err error
 	s.sweptStates, err = sweep(b.Bucket(states), s.sweptStates, some, func(v []byte) bool {
-		return keyed.State(v).Expired(now)
+		return quota.State(v).Expired(now)
 	})
 	if err != nil {
 		return err

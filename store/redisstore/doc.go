@@ -1,5 +1,5 @@
 // Package redisstore lets the processes of one account share, on a Redis server, what is
-// to be known once: what was charged to keys (it is a keyed.Store), what is remembered
+// to be known once: what was charged to keys (it is a quota.Store), what is remembered
 // (a store.Memory), and what the account's limits still let through (a
 // ratelimit.Shared). One [Store] is all three.
 //
@@ -26,7 +26,7 @@
 // nothing in it counts any more.
 //
 //	clock              the time that was told last
-//	key:kind:key       keyed: a list of hits if the window slides, else a string
+//	key:kind:key       quota: a list of hits if the window slides, else a string
 //	gate:key:name      a gate, and which processes wait at it
 //	hits:key:name      a gate whose window slides: its hits
 //	facts, expiry      what is remembered, and until when; news is the channel for it
@@ -40,16 +40,29 @@
 //     each of N gets an Nth, however often it asks. What one leaves, others take.
 //   - A process that knows a gate to be used more than the server does is believed, so
 //     that neither a server that was away nor one that has lost its data makes a burst.
-//   - A call ends within the timeout, 100 ms unless set, and an error says whether the
-//     store was unavailable, the context was done or an argument was wrong. No error
-//     holds a password.
-//   - No goroutines: Watch runs in its caller's.
+//   - A call ends within the timeout, 500 ms unless set, and an error says whether the
+//     store was unavailable, whether waiting helps, the context was done or an argument was
+//     wrong. No error holds a password.
+//   - A server that is far away serves: setting a connection up has a time of its own,
+//     during which calls fail, and an answer that is late costs no connection.
+//
+// # Rights
+//
+// Under an access control list the user needs the keys weir:{account}:*, the channel
+// weir:{account}:news and these commands:
+//
+//	ACL SETUSER bot on >password resetkeys ~weir:{account}:* resetchannels &weir:{account}:news
+//	    +@connection +select +eval +evalsha +script|load +time +get +set +del +pexpire +pexpireat
+//	    +rpush +llen +lrange +lindex +lset +ltrim +hset +hgetall +hdel
+//	    +zadd +zrem +zrangebyscore +zrevrange +publish +subscribe +unsubscribe
+//
+// [Store.Check] names what is missing; invoke.NewLimiter calls it.
 //
 // # What it does not promise
 //
 //   - What the server was told outlives the server only as far as its own persistence
 //     does: appendfsync everysec may lose a second, and a replica that takes over may not
-//     have heard of the last charges. Keyed counts are then lost; gates are protected
+//     have heard of the last charges. Quota counts are then lost; gates are protected
 //     by what the processes know themselves.
 //   - A call that ends with an error may have been charged: its answer was lost. It
 //     is never charged for less than it says.

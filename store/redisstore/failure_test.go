@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
 )
@@ -20,10 +20,10 @@ import (
 const secret = "hunter2"
 
 // requests are one of each kind.
-func requests() (all []keyed.Request) {
-	for kind := keyed.Sliding; kind <= keyed.Bucket; kind++ {
-		w := keyed.Window{Limit: 3, Period: time.Hour, Kind: kind}
-		all = append(all, keyed.Request{Key: "k", Window: w, Cost: 1, Record: true})
+func requests() (all []quota.Request) {
+	for kind := quota.Sliding; kind <= quota.Bucket; kind++ {
+		w := quota.Window{Limit: 3, Period: time.Hour, Kind: kind}
+		all = append(all, quota.Request{Key: "k", Window: w, Cost: 1, Record: true})
 	}
 	return all
 }
@@ -267,7 +267,7 @@ func TestOpenSaysWhatIsWrongAndNoPassword(t *testing.T) {
 	}
 }
 
-func TestPingSaysWhyAServerCannotBeUsedAndNoPassword(t *testing.T) {
+func TestCheckSaysWhyAServerCannotBeUsedAndNoPassword(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.RequireAuth("another")
 	gone := miniredis.NewMiniRedis()
@@ -281,22 +281,22 @@ func TestPingSaysWhyAServerCannotBeUsedAndNoPassword(t *testing.T) {
 		return s
 	}
 	for addr, why := range map[string]string{m.Addr(): "WRONGPASS", goneAddr: "refused"} {
-		err := opened("redis://:" + secret + "@" + addr).Ping(context.Background())
+		err := opened("redis://:" + secret + "@" + addr).Check(context.Background())
 		require.ErrorIs(t, err, store.ErrUnavailable)
 		require.ErrorContains(t, err, why)
 		require.NotContains(t, err.Error(), secret)
 	}
 	mute := opened("redis://:" + secret + "@" + silent(t).Addr().String() + "?read_timeout=200ms")
-	err := mute.Ping(context.Background())
+	err := mute.Check(context.Background())
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "no answer within")
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, mute.Ping(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, mute.Check(ctx), context.DeadlineExceeded)
 
 	s := opened("redis://:another@" + m.Addr())
-	require.NoError(t, s.Ping(context.Background()))
+	require.NoError(t, s.Check(context.Background()))
 	allPass(t, s)
 }
 
@@ -312,7 +312,7 @@ func TestStoreThatWasOpenedWhileItsServerWasAway(t *testing.T) {
 	defer s.Close()
 	allFail(t, s, "refused")
 	require.NoError(t, m.Restart())
-	require.Eventually(t, func() bool { return s.Ping(context.Background()) == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Check(context.Background()) == nil }, 10*time.Second, time.Millisecond)
 	allPass(t, s)
 }
 

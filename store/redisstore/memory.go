@@ -14,7 +14,7 @@ import (
 // Load implements store.Memory. Facts expire by the server's clock. What is kept and is no
 // fact is passed over.
 func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
-	answer, err := s.run(ctx, "load facts", s.scripts.load, []string{s.factsKey()})
+	answer, err := s.run(ctx, "load facts", question{script: s.scripts.load, keys: []string{s.factsKey()}})
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,23 @@ func (s *Store) Save(ctx context.Context, facts ...store.Fact) error {
 		args = append(args, f.Key, kept, expires)
 	}
 	args[1] = news
-	_, err := s.run(ctx, doing, s.scripts.save, []string{s.factsKey(), s.prefix + "expiry"}, args...)
+	// A Save that its caller has left may still be under way. The next waits for it, or what
+	// is older could overwrite what is newer.
+	turn := time.NewTimer(s.timeout)
+	defer turn.Stop()
+	select {
+	case s.saving <- struct{}{}:
+	case <-ctx.Done():
+		return s.unavailable(ctx, doing, s.timeout, ctx.Err())
+	case <-s.life.Done():
+		return s.ready(ctx, doing)
+	case <-turn.C:
+		return s.unavailable(ctx, doing, s.timeout, context.DeadlineExceeded)
+	}
+	_, err := s.run(ctx, doing, question{
+		script: s.scripts.save, keys: []string{s.factsKey(), s.prefix + "expiry"}, args: args,
+		ended: func() { <-s.saving },
+	})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,15 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// DefaultTimeout is what a server may take to answer unless it is set. On a local
-// network it answers within a millisecond.
-const DefaultTimeout = 100 * time.Millisecond
+// What [Options] default to.
+const (
+	// DefaultTimeout is what a server may take to answer. On a local network it answers
+	// within a millisecond, from another continent within 300 ms.
+	DefaultTimeout = 500 * time.Millisecond
+	// DefaultConnectTimeout is what setting a connection up may take: it is up to six round
+	// trips, and more with TLS.
+	DefaultConnectTimeout = 5 * time.Second
+)
 
 // Options says where a store keeps what, and how long it waits for it.
 type Options struct {
@@ -30,9 +37,14 @@ type Options struct {
 	// without braces, such as the id of a bot. All keys start with weir:{account}: and
 	// so lie in one slot of a cluster. It is no secret: never a bot's token.
 	Account string
-	// Timeout is how long a call may take at most, connecting included, from 1 ms to
-	// 10 s; 0 is DefaultTimeout.
+	// Timeout is how long a call waits for its answer, from 1 ms to 10 s; 0 is
+	// DefaultTimeout. It has to be longer than a round trip to the server.
 	Timeout time.Duration
+	// ConnectTimeout is how long it may take to set a connection up (dial, TLS, log in,
+	// choose the database, load the scripts), from 10 ms to 1 min; 0 is
+	// DefaultConnectTimeout. No call waits that long: it goes on behind the call. Only
+	// [Store.Check] waits for it. Set the client's DialTimeout to it as well.
+	ConnectTimeout time.Duration
 }
 
 // check returns a [*store.ArgumentError] for the first option that cannot be used, and
@@ -40,6 +52,9 @@ type Options struct {
 func (o *Options) check() error {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = DefaultConnectTimeout
 	}
 	switch {
 	case o.Client == nil:
@@ -54,6 +69,10 @@ func (o *Options) check() error {
 		}
 	case o.Timeout < time.Millisecond || o.Timeout > 10*time.Second:
 		return &store.ArgumentError{Field: "timeout", Value: o.Timeout.String(), Want: "1ms to 10s, or 0 for " + DefaultTimeout.String()}
+	case o.ConnectTimeout < 10*time.Millisecond || o.ConnectTimeout > time.Minute:
+		return &store.ArgumentError{
+			Field: "connect_timeout", Value: o.ConnectTimeout.String(), Want: "10ms to 1m, or 0 for " + DefaultConnectTimeout.String(),
+		}
 	}
 	return nil
 }
@@ -82,6 +101,8 @@ func New(o Options) (*Store, error) {
 		client:  o.Client,
 		prefix:  "weir:{" + o.Account + "}:",
 		timeout: o.Timeout,
+		connect: o.ConnectTimeout,
+		saving:  make(chan struct{}, 1),
 		process: strconv.FormatUint(rand.Uint64(), 36),
 		scripts: newScripts(strings.NewReplacer()),
 		start:   time.Now(),
@@ -90,39 +111,37 @@ func New(o Options) (*Store, error) {
 	}, nil
 }
 
-// Open returns a store on a single server, with [DefaultTimeout], whose Close ends the
-// connection. The URL is as go-redis has it:
+// Open returns a store on a single server, whose Close ends the connection. The URL is as
+// go-redis has it, with two settings of the store's own, durations such as 500ms:
 //
 //	redis://user:password@host:6379/0        rediss:// with TLS
 //	unix://user:password@/path/to/socket?db=0
+//	redis://host/0?timeout=1s&connect_timeout=10s        see [Options]
 //
-// Settings in its query (pool_size, dial_timeout, …) hold, but for those that a
-// decision needs otherwise: it is bounded by the Timeout, and not retried. Open does not
-// talk to the server, which may come later; who needs it at once asks with [Store.Ping].
-// The error is a [*store.ArgumentError], and does not contain the URL, which may hold a
-// password.
+// Settings of go-redis in the query (pool_size, read_timeout, …) hold, except that a
+// question is not retried and is bounded by the timeout. Open does not talk to the server,
+// which may come later; a program that needs it at once calls [Store.Check]. The error is a
+// [*store.ArgumentError] that names the setting, and does not contain the URL, which may
+// hold a password.
 func Open(url, account string) (*Store, error) {
-	config, err := redis.ParseURL(url)
+	config, o, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("redis store: %w", &store.ArgumentError{
-			Field: "url", Value: "none that can be read", Want: "redis://user:password@host:6379/0",
-		})
+		return nil, fmt.Errorf("redis store: %w", err)
 	}
+	o.Account = account
 	config.ContextTimeoutEnabled = true
 	config.MaxRetries = -1
 	config.DialerRetries = 1
 	if config.DialTimeout == 0 {
-		// A connection that takes longer than a call goes on being made, and serves later
-		// ones.
-		config.DialTimeout = time.Second
+		config.DialTimeout = cmp.Or(o.ConnectTimeout, DefaultConnectTimeout)
 	}
 	config.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	config.DisableIdentity = true // a round trip on each new connection
 
-	client := redis.NewClient(config)
-	s, err := New(Options{Client: client, Account: account})
+	o.Client = redis.NewClient(config)
+	s, err := New(o)
 	if err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, o.Client.Close())
 	}
 	s.own = true
 	return s, nil

@@ -33,8 +33,9 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 	for _, g := range gates {
 		args = append(args, g.kind, g.limit, g.period, g.Cost, g.used(), s.back(g))
 	}
+	late := func(answer any) { s.returnLate(gates, answer) }
 	began := time.Now()
-	answer, err := s.run(ctx, doing, s.scripts.take, keys, args...)
+	answer, err := s.run(ctx, doing, question{script: s.scripts.take, keys: keys, args: args, late: late})
 	if err != nil {
 		s.failed.Store(int64(time.Since(s.start)))
 		return false, nil, err
@@ -49,9 +50,9 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 	found := make([]ratelimit.Found, len(gates))
 	for i, g := range gates {
 		f := got[2+2*i:]
-		found[i].Wait = time.Duration(f[0]) * time.Microsecond
+		found[i].Wait = micros(f[0])
 		if g.kind == bucket {
-			found[i].Used.Refill = time.Duration(f[1]) * time.Microsecond
+			found[i].Used.Refill = micros(f[1])
 		} else {
 			found[i].Used.Count = int(f[1])
 		}
@@ -61,6 +62,31 @@ func (s *Store) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []r
 	}
 	return admitted, found, nil
 }
+
+// micros is so many microseconds, from none to what a Duration holds.
+func micros(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), math.MaxInt64/1000)) * time.Microsecond
+}
+
+// returnLate gives back what was charged when nobody waited for the answer any more. It runs
+// in the goroutine of the question.
+func (s *Store) returnLate(gates []gate, answer any) {
+	got, err := s.numbers("take", answer, 2+2*len(gates))
+	if err != nil || got[0] != 1 {
+		return
+	}
+	args := []any{}
+	for _, g := range gates {
+		args = append(args, g.kind, g.limit, g.period, g.Cost, got[1])
+	}
+	ctx, cancel := context.WithTimeout(s.life, s.connect+s.timeout)
+	defer cancel()
+	// What does not come back is refilled by time.
+	_ = s.scripts.giveBack.Run(ctx, s.client, s.keysOf(gates), args...).Err()
+}
+
+// Patience implements ratelimit.Patient: a little more than the Timeout.
+func (s *Store) Patience() time.Duration { return s.timeout + 100*time.Millisecond }
 
 // GiveBack implements ratelimit.Shared. A bucket gets back what it has not refilled
 // since, and a window what still counts in it. What this store has not taken, or so
@@ -81,7 +107,7 @@ func (s *Store) GiveBack(ctx context.Context, charges []ratelimit.Charge) error 
 	if len(mine) == 0 {
 		return s.ready(ctx, doing)
 	}
-	_, err = s.run(ctx, doing, s.scripts.giveBack, s.keysOf(mine), args...)
+	_, err = s.run(ctx, doing, question{script: s.scripts.giveBack, keys: s.keysOf(mine), args: args})
 	return err
 }
 

@@ -5,30 +5,40 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
 )
 
 // Store is what the processes of one account share on a Redis server. It is safe for
-// concurrent use, and starts no goroutines. Get one from [New] or [Open].
+// concurrent use. Get one from [New] or [Open].
 //
-// Each of its calls is one message to the server and its answer, and ends after the
-// Timeout at the latest, Ping after 5 s, when ctx is done or not. Its error is that of
-// ctx if it is done; else it matches store.ErrUnavailable or, for arguments that cannot
-// be used, is a [*store.ArgumentError].
+// Each of its calls is one message to the server and its answer. It returns after the
+// Timeout at the latest, or when ctx is done; [Store.Check] takes longer. A question that
+// is not answered by then goes on behind the call, in a goroutine of its own, until
+// ConnectTimeout and Timeout have passed: so a connection that takes long to set up, or an
+// answer that is late, is not thrown away. What a late [Store.Take] has charged is given
+// back.
+//
+// An error is that of ctx if it is done; else it matches store.ErrUnavailable, and
+// store.ErrMisconfigured too if waiting does not help. For an argument that cannot be used
+// it is a [*store.ArgumentError].
 type Store struct {
 	client  redis.UniversalClient
 	own     bool // the client is closed with the store
 	prefix  string
-	timeout time.Duration
+	timeout time.Duration // of a question
+	connect time.Duration // what setting a connection up may take on top
+	pending atomic.Int32  // questions that have no answer yet
+	saving  chan struct{} // held by the one Save that is under way
+	running sync.WaitGroup
 	process string // tells this store from those of other processes
 	scripts scripts
 	start   time.Time
@@ -42,9 +52,11 @@ type Store struct {
 }
 
 var (
-	_ keyed.Store      = (*Store)(nil)
-	_ store.Memory     = (*Store)(nil)
-	_ ratelimit.Shared = (*Store)(nil)
+	_ quota.Store       = (*Store)(nil)
+	_ store.Memory      = (*Store)(nil)
+	_ ratelimit.Shared  = (*Store)(nil)
+	_ ratelimit.Patient = (*Store)(nil)
+	_ store.Checker     = (*Store)(nil)
 )
 
 var errClosed = errors.New("the store was closed")
@@ -56,13 +68,19 @@ func (s *Store) Close() error {
 	if !s.own {
 		return nil
 	}
-	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+	err := s.client.Close()
+	s.running.Wait() // every connection is closed, so each ends at once
+	if err != nil && !errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("redis store: close: %w", err)
 	}
 	return nil
 }
 
-type scripts struct{ decide, reset, take, giveBack, save, load *redis.Script }
+type scripts struct {
+	decide, reset, take, giveBack, save, load *redis.Script
+
+	sources []string // of all
+}
 
 var (
 	//go:embed lua/clock.lua
@@ -85,50 +103,17 @@ var (
 
 // newScripts puts the scripts together. Tests replace the server's clock in them.
 func newScripts(in *strings.Replacer) scripts {
+	var all scripts
 	script := func(parts ...string) *redis.Script {
-		return redis.NewScript(in.Replace(strings.Join(parts, "")))
+		source := in.Replace(strings.Join(parts, ""))
+		all.sources = append(all.sources, source)
+		return redis.NewScript(source)
 	}
-	return scripts{
-		decide:   script(clockLua, hitsLua, decideLua),
-		reset:    script(`return redis.call('DEL', unpack(KEYS))`),
-		take:     script(clockLua, hitsLua, gateLua, takeLua),
-		giveBack: script(clockLua, hitsLua, gateLua, giveBackLua),
-		save:     script(saveLua),
-		load:     script(loadLua),
-	}
-}
-
-// run runs a script on the server. A script that the server does not know, because it
-// was restarted, is sent whole.
-func (s *Store) run(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) (any, error) {
-	if err := s.ready(ctx, doing); err != nil {
-		return nil, err
-	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	answer, err := script.Run(bounded, s.client, keys, args...).Result()
-	if err != nil {
-		return nil, unavailable(ctx, doing, s.timeout, err)
-	}
-	return answer, nil
-}
-
-// Ping asks the server whether it is there: before a program starts that is not to run
-// without it, and so that a first connection that takes longer than the Timeout is there
-// for the first call.
-func (s *Store) Ping(ctx context.Context) error {
-	const doing = "connect"
-	if err := s.ready(ctx, doing); err != nil {
-		return err
-	}
-	began := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := s.client.Ping(bounded).Err(); err != nil {
-		// A connection may have been given up sooner.
-		return unavailable(ctx, doing, time.Since(began).Round(100*time.Millisecond), err)
-	}
-	return nil
+	all.decide, all.reset = script(clockLua, hitsLua, decideLua), script(`return redis.call('DEL', unpack(KEYS))`)
+	all.take = script(clockLua, hitsLua, gateLua, takeLua)
+	all.giveBack = script(clockLua, hitsLua, gateLua, giveBackLua)
+	all.save, all.load = script(saveLua), script(loadLua)
+	return all
 }
 
 func (s *Store) ready(ctx context.Context, doing string) error {
@@ -139,22 +124,6 @@ func (s *Store) ready(ctx context.Context, doing string) error {
 		return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, errClosed)
 	}
 	return nil
-}
-
-// unavailable tells a call that the caller has ended from one that the server has let
-// down.
-func unavailable(ctx context.Context, doing string, timeout time.Duration, err error) error {
-	done := ctx.Err()
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		done = context.DeadlineExceeded // the connection may know it sooner than the context
-	}
-	if done != nil {
-		return fmt.Errorf("redis store: %s: %w", doing, done)
-	}
-	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
-		err = fmt.Errorf("no answer within %v", timeout) // and not that of a context of ours
-	}
-	return fmt.Errorf("redis store: %s: %w: %w", doing, store.ErrUnavailable, err)
 }
 
 // numbers is a script's answer as n whole numbers.

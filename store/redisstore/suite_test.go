@@ -3,21 +3,23 @@ package redisstore
 import (
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
 	"github.com/weirtg/weir/store/storetest"
 )
 
-func TestKeyedStore(t *testing.T) {
+func TestQuota(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		storetest.Keyed(t, func(t *testing.T) storetest.KeyedHarness {
+		storetest.Quota(t, func(t *testing.T) storetest.QuotaHarness {
 			w := w.another(t)
-			h := storetest.KeyedHarness{
+			h := storetest.QuotaHarness{
 				Clock:  w.clock(t),
 				Store:  w.open(t),
 				Other:  w.open(t),
-				Reopen: func() keyed.Store { return w.open(t) },
+				Hung:   storeAt(t, silent(t).Addr().String(), 5*time.Second),
+				Reopen: func() quota.Store { return w.open(t) },
 			}
 			if w.mini != nil {
 				h.Kept = func() (n int) {

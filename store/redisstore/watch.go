@@ -18,7 +18,8 @@ const (
 )
 
 // Watch implements store.Memory. It outlasts lost connections: it returns only when ctx
-// is done or the store is closed. What this store saves itself is delivered too, in its
+// is done, the store is closed, or the server refuses for a reason that matches
+// store.ErrMisconfigured, such as a channel that the user may not use. What this store saves itself is delivered too, in its
 // place among what others save, so that the last word on a fact is what the server
 // keeps. What others forget while the connection is lost is not heard of.
 func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
@@ -30,7 +31,10 @@ func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	for {
-		s.follow(following, f)
+		err := s.follow(following, f)
+		if s.advice(err) != "" && ctx.Err() == nil {
+			return s.unavailable(ctx, doing, s.timeout, err) // to try once more does not help
+		}
 		select {
 		case <-following.Done():
 			if err := ctx.Err(); err != nil {
@@ -44,16 +48,35 @@ func (s *Store) Watch(ctx context.Context, f func(store.Fact)) error {
 
 // follow subscribes, tells all facts and then what is saved, until the connection is
 // lost or ctx is done.
-func (s *Store) follow(ctx context.Context, f func(store.Fact)) {
-	// To connect to a server that hangs takes the client's own time, whatever becomes of ctx.
-	connecting, cancel := context.WithTimeout(ctx, silence)
+func (s *Store) follow(ctx context.Context, f func(store.Fact)) error {
+	connecting, cancel := context.WithTimeout(ctx, max(silence, s.connect))
 	defer cancel()
-	sub := s.client.Subscribe(connecting, s.newsChannel())
-	defer sub.Close()
+	sub := s.client.Subscribe(ctx)
+	// To connect to a server that hangs takes the client's own time, whatever becomes of ctx,
+	// and Close of sub waits for it.
+	connected := make(chan error, 1)
+	go func() { connected <- sub.Subscribe(connecting, s.newsChannel()) }()
+	select {
+	case err := <-connected:
+		defer sub.Close()
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		go func() {
+			<-connected
+			_ = sub.Close()
+		}()
+		return ctx.Err()
+	}
 	defer context.AfterFunc(ctx, func() { sub.Close() })() // ends a read
 	receiving := connecting                                // it may connect once more
 	for asked := false; ; receiving = ctx {
-		heard, err := sub.ReceiveTimeout(receiving, silence)
+		wait := silence
+		if receiving == connecting { // no answer yet
+			wait = max(silence, s.connect)
+		}
+		heard, err := sub.ReceiveTimeout(receiving, wait)
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
 			asked = true
 			err = sub.Ping(ctx)
@@ -62,7 +85,7 @@ func (s *Store) follow(ctx context.Context, f func(store.Fact)) {
 			}
 		}
 		if err != nil {
-			return
+			return err
 		}
 		asked = false
 
@@ -74,11 +97,11 @@ func (s *Store) follow(ctx context.Context, f func(store.Fact)) {
 			facts, err = readNews(heard.Payload)
 		}
 		if err != nil {
-			return
+			return err
 		}
 		for _, fact := range facts {
 			if ctx.Err() != nil {
-				return
+				return ctx.Err()
 			}
 			f(fact)
 		}

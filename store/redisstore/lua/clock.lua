@@ -25,7 +25,13 @@ do
     local last
     last, behind, needed = string.match(saved, '^(%d+) (%d+) (%d+)$')
     behind, needed = math.max(behind + 0, last - now), needed + 0
+    -- keyed.MaxAhead: what is further ahead is damage, or no clock worth making up for.
+    if behind > 366 * 86400 * 1000000 then
+      redis.log(redis.LOG_WARNING, KEYS[1] .. ' is not believed: more than 366 days ahead of this server')
+      behind, needed = 0, 0
+    end
     now = now + behind
+    needed = math.min(needed, now + 200 * 366 * 86400 * 1000000) -- twice the longest window
   end
 end
 

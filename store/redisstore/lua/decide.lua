@@ -1,4 +1,4 @@
--- One decision about one key of package keyed. It is reckoned as State.Decide of that
+-- One decision about one key of package quota. It is reckoned as State.Decide of that
 -- package does, to the microsecond.
 --
 -- KEYS  clock, state
@@ -49,6 +49,8 @@ end
 local function counter(aligned)
   local expires, charged, n = saved('^(%d+) (%d+) (%d+)$')
   local used, at, ends = 0, now, now + period
+  if charged and charged > now then charged = now end -- nobody has written that
+  if n then n = math.min(n, 1048576) end
   if aligned then ends = ends - now % period end
   if expires then
     if aligned and charged >= ends - period then
@@ -96,6 +98,8 @@ local function bucket()
   if full then
     owed, part = full - now, fraction
     if part > 0 then owed = owed - 1 end
+    if l < 1 or p < 1 then l, p, owed, part = limit, period, period, 0 end
+    owed = math.min(owed, p)
     if l ~= limit or p ~= period then
       -- As many tokens are missing as before, but no more than there can be.
       local missing = math.min(l - left(owed, part, l, p), limit)

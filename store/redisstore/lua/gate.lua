@@ -33,11 +33,13 @@ local function new_bucket()
     local full, interval, burst = string.match(head, '^b (%d+) (%d+) (%d+)$')
     if not full then return end
     g.full, interval, burst = full + 0, interval + 0, burst + 0
+    if interval == 0 then interval, burst = g.period, 0 end -- what nobody has written: nothing is left
     if interval ~= g.period or burst ~= g.limit then
       -- The tokens are carried over, and cut to what the bucket holds now.
       local had = math.max(0, burst * interval - math.max(0, g.full - now)) / interval
       g.full = now + math.ceil((g.limit - math.min(had, g.limit)) * g.period)
     end
+    g.full = math.min(g.full, now + g.limit * g.period) -- no more than all can be missing
   end
 
   -- A process reckons from when it heard, so it is late by what a message takes on its
@@ -137,6 +139,8 @@ local function new_fixed(begin)
     local at, count, before, period = string.match(head, '^f (%d+) (%d+) (%d+) (%d+)$')
     if not at then return end
     at, count, before, period = at + 0, count + 0, before + 0, period + 0
+    if at > now then at = g.begin end -- time does not go back, so nobody has written that
+    count = math.min(count, 1048576)
     if period ~= g.period then
       -- What counted under the old period counts for the window that now belongs to.
       if at + period <= now then return end
@@ -209,6 +213,13 @@ local function open(state_key, hits_key, kind, limit, period, cost)
     end
   end
   g.rule.open(g, head)
+  -- A claim waits for those before it at most, each for all that the gate holds.
+  local span = (kind == 'bucket' and g.limit or 1) * g.period * (#g.claims + 1) + grace
+  for i = #g.claims, 1, -1 do
+    local c = g.claims[i]
+    c.cost, c.share = math.min(c.cost, g.limit), math.min(c.share, g.limit)
+    if c.told > now + span then table.remove(g.claims, i) end
+  end
   return g
 end
 
