@@ -31,10 +31,12 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
+	gotdupdates "github.com/gotd/td/telegram/updates"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/client"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/quota"
@@ -42,8 +44,8 @@ import (
 	"github.com/weirtg/weir/metrics"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/boltstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 var (
@@ -63,11 +65,14 @@ var (
 	_ = metrics.New
 	_ ratelimit.Change
 	_ = quota.New
-	_ = store.Closed
+	_ = store.FailClosed
 	_ = boltstore.Open
 	_ = redisstore.Open
+	_ = dispatch.New
+	_ gotdupdates.Config
 
-	file *boltstore.Store
+	file    *boltstore.Store
+	updates telegram.UpdateHandler
 )
 
 func greet(ctx context.Context, user tg.InputPeerClass) error { return nil }

@@ -18,6 +18,7 @@ import (
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/ratelimit"
@@ -28,6 +29,7 @@ import (
 type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
+	updates  *dispatch.Dispatcher // nil without a handler
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -36,12 +38,16 @@ type Client struct {
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
 	choke, err := invoke.New(opts.Options)
-	if err := errors.Join(checkApp(appID, appHash), err); err != nil {
+	if err := errors.Join(checkApp(appID, appHash), checkUpdates(opts.Updates), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
 
 	t := opts.Telegram
+	t.Middlewares = slices.Clone(t.Middlewares)
+	if t.UpdateHandler != nil {
+		c.dispatchUpdates(&t, opts)
+	}
 	// The choke point is the innermost, so that it sees what the others send again.
 	t.Middlewares = slices.Concat(
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
@@ -79,6 +85,9 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 // connection has failed for good. It returns f's error, wrapped; a ctx that is done
 // is no error. A client runs once; a second Run is an error.
 //
+// Run ends the contexts of the update handlers and returns when they have returned.
+// Updates that still wait for a handler are dropped.
+//
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
 // limiter that is shared goes on for the others.
@@ -86,7 +95,10 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 	if c.ran.Swap(true) {
 		return errors.New("client: a client runs once: make another with New")
 	}
-	defer c.choke.Close()
+	if c.updates != nil {
+		defer c.updates.Close()
+	}
+	defer c.choke.Close() // first, since handlers may wait for calls
 	return c.telegram.Run(ctx, func(ctx context.Context) error {
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)

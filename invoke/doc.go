@@ -47,7 +47,7 @@
 //     context.DeadlineExceeded too), ErrRejected (no tokens, and it was not to wait),
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
-//   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.Closed.
+//   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.FailClosed.
 //   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.

@@ -46,7 +46,7 @@
 // A charge that failed may still have been recorded, if the store's answer was lost. So
 // an error can cost a user one charge, but never grants an extra one.
 //
-// While a store is unavailable, store.Open and store.Local can admit more than the
+// While a store is unavailable, store.FailOpen and store.FailLocal can admit more than the
 // limit, because each process decides alone. Result.Degraded reports such decisions.
 // Counts in memory end with the process.
 package quota

@@ -23,8 +23,8 @@ type Options struct {
 	// Store keeps the counts. nil counts in memory. The limiter does not close the
 	// store; close it after the limiter.
 	Store Store
-	// OnFailure decides when the store is unavailable. store.Closed, the default,
-	// refuses with an error. store.Open admits and counts nothing. store.Local counts
+	// OnFailure decides when the store is unavailable. store.FailClosed, the default,
+	// refuses with an error. store.FailOpen admits and counts nothing. store.FailLocal counts
 	// in this process's memory, and those counts stay there when the store is back.
 	OnFailure store.Policy
 	// Timeout is how long the store may take for an answer. 0 means 100 ms. A store
@@ -46,7 +46,7 @@ type Options struct {
 // Limiter counts what is charged to keys. It is safe for concurrent use.
 type Limiter struct {
 	store   Store
-	memory  *memory // store itself, or what counts under store.Local; else nil
+	memory  *memory // store itself, or what counts under store.FailLocal; else nil
 	policy  store.Policy
 	timeout time.Duration
 	clock   clock.Clock
@@ -59,7 +59,7 @@ type Limiter struct {
 func New(o Options) (*Limiter, error) {
 	switch {
 	case !o.OnFailure.Valid():
-		return nil, invalid("OnFailure", o.OnFailure, "store.Closed, store.Open or store.Local")
+		return nil, invalid("OnFailure", o.OnFailure, "store.FailClosed, store.FailOpen or store.FailLocal")
 	case o.Timeout < 0:
 		return nil, invalid("Timeout", o.Timeout, fmt.Sprintf("more than 0, or 0 for %v", defaultTimeout))
 	case o.MaxKeys < 0:
@@ -75,7 +75,7 @@ func New(o Options) (*Limiter, error) {
 		o.Clock = clock.System
 	}
 	l := &Limiter{store: o.Store, policy: o.OnFailure, timeout: o.Timeout, clock: o.Clock, onError: o.OnError}
-	if o.Store == nil || o.OnFailure == store.Local {
+	if o.Store == nil || o.OnFailure == store.FailLocal {
 		l.memory = newMemory(o.Clock, o.MaxKeys)
 	}
 	if o.Store == nil {
@@ -93,7 +93,7 @@ func New(o Options) (*Limiter, error) {
 //   - a [*store.ArgumentError] about the key, the window or the cost, which matches
 //     [ErrImpossible] for a cost above the window's limit;
 //   - one that matches [store.ErrUnavailable], if the store failed and OnFailure is
-//     store.Closed, if memory is full, or if the limiter is closed ([ErrClosed]);
+//     store.FailClosed, if memory is full, or if the limiter is closed ([ErrClosed]);
 //   - that of ctx.
 //
 // With any error Result.Limited is true, so a caller who ignores the error refuses.
@@ -171,9 +171,9 @@ func (l *Limiter) decide(ctx context.Context, key string, w Window, cost int, re
 	switch {
 	case !errors.Is(err, store.ErrUnavailable):
 		return Result{Limited: true}, err
-	case l.policy == store.Open:
+	case l.policy == store.FailOpen:
 		return Result{Remaining: r.Window.Limit, ResetAt: l.clock.Now(), Degraded: err}, nil
-	case l.policy == store.Local && !l.inMemory():
+	case l.policy == store.FailLocal && !l.inMemory():
 		result, failed := l.memory.Decide(ctx, r)
 		result.Limited = result.Limited || failed != nil
 		result.Degraded = err

@@ -151,7 +151,7 @@ var failing = map[string]func(context.Context) error{
 }
 
 func TestPoliciesOfAStoreThatFails(t *testing.T) {
-	for policy := store.Closed; policy <= store.Local; policy++ {
+	for policy := store.FailClosed; policy <= store.FailLocal; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for name, answer := range failing {
@@ -166,18 +166,18 @@ func TestPoliciesOfAStoreThatFails(t *testing.T) {
 					require.ErrorIs(t, got.Degraded, store.ErrUnavailable, name)
 					require.Equal(t, []error{got.Degraded}, reported, name)
 					switch policy {
-					case store.Closed:
+					case store.FailClosed:
 						require.ErrorIs(t, err, store.ErrUnavailable, name)
 						require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context is not done")
 						require.True(t, got.Limited)
-					case store.Open:
+					case store.FailOpen:
 						require.NoError(t, err)
 						require.False(t, got.Limited)
 						require.Equal(t, 3, got.Remaining)
 						got, err = l.ChargeN(bg, "k", daily, 2)
 						require.NoError(t, err)
 						require.False(t, got.Limited)
-					case store.Local:
+					case store.FailLocal:
 						require.NoError(t, err)
 						require.False(t, got.Limited)
 						require.Equal(t, 1, got.Remaining)
@@ -196,7 +196,7 @@ func TestPoliciesOfAStoreThatFails(t *testing.T) {
 
 func TestTheStoreDecidesAgainWhenItIsBack(t *testing.T) {
 	var down atomic.Bool
-	l := limiter(t, quota.Options{OnFailure: store.Open, Store: &fake{
+	l := limiter(t, quota.Options{OnFailure: store.FailOpen, Store: &fake{
 		quota.NewMemory(clock.System, 1<<21),
 		func(context.Context) error {
 			if down.Load() {
@@ -222,7 +222,7 @@ func TestTheStoreDecidesAgainWhenItIsBack(t *testing.T) {
 func TestTheCallersContextIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter(t, quota.Options{
-			Store: &fake{quota.NewMemory(clock.System, 1<<21), failing["no answer in time"]}, OnFailure: store.Open,
+			Store: &fake{quota.NewMemory(clock.System, 1<<21), failing["no answer in time"]}, OnFailure: store.FailOpen,
 			OnError: func(err error) { t.Error(err) },
 		})
 		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/storetest"
+	"github.com/weirtg/weir/storetest"
 )
 
 // wall is a wall clock that can be set.
@@ -90,10 +90,10 @@ func TestMemoryKeepsNoCallersMemory(t *testing.T) {
 	require.True(t, got.Limited)
 }
 
-// A full memory counts as a store that is unavailable. store.Local has nowhere else to
+// A full memory counts as a store that is unavailable. store.FailLocal has nowhere else to
 // count, so it refuses.
 func TestAFullMemoryFollowsThePolicy(t *testing.T) {
-	for policy, limited := range map[store.Policy]bool{store.Closed: true, store.Open: false, store.Local: true} {
+	for policy, limited := range map[store.Policy]bool{store.FailClosed: true, store.FailOpen: false, store.FailLocal: true} {
 		l := limiter(t, quota.Options{MaxKeys: 1, OnFailure: policy})
 		_, err := l.Charge(bg, "a", minutely)
 		require.NoError(t, err)

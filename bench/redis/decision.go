@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // kinds are the decisions that are measured.

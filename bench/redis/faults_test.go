@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // The faults of redis_rate that this store does not have. The peer's side is asserted

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/quota"
+	"github.com/weirtg/weir/redisstore"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/redisstore"
 )
 
 // keep is where the bot keeps what outlives it: floods, learned rates, awards.
@@ -31,7 +31,7 @@ const awardTimeout = 2 * time.Second
 // open opens the store that the configuration names. A Redis server may be away, and come
 // later, unless nothing is to go on without it.
 func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
-	policy := store.Local // a bot that goes on by what it knows is what most want
+	policy := store.FailLocal // a bot that goes on by what it knows is what most want
 	if cfg.OnStoreFailure != "" {
 		policy, _ = store.ParsePolicy(cfg.OnStoreFailure) // it has been checked
 	}
@@ -46,7 +46,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		if err != nil { // it talks to nobody: what it refuses is the configuration
 			return keep{}, usageError{err}
 		}
-		if err := redis.Check(ctx); err != nil && policy == store.Closed { // else the limiter says so
+		if err := redis.Check(ctx); err != nil && policy == store.FailClosed { // else the limiter says so
 			err = fmt.Errorf("store: %w: start the server, or set on_store_failure to local or open to go on without it", err)
 			return keep{}, errors.Join(err, redis.Close())
 		}

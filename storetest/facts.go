@@ -16,11 +16,11 @@ import (
 // MemoryHarness is an account's memory under test, which is empty.
 type MemoryHarness struct {
 	Clock
-	Memory store.Memory
+	Memory store.Facts
 	// Other is another process's of the same account. Nil if there can be none.
-	Other store.Memory
+	Other store.Facts
 	// Reopen closes Memory and opens its data anew, if that is to outlive it.
-	Reopen func() store.Memory
+	Reopen func() store.Facts
 }
 
 // Memory tests an account's memory. It calls start for each test, which closes what it
@@ -45,7 +45,7 @@ func Memory(t *testing.T, start func(t *testing.T) MemoryHarness) {
 }
 
 // facts are those that a memory loads, by key. Of a value, it is the text.
-func facts(t *testing.T, m store.Memory) map[string]string {
+func facts(t *testing.T, m store.Facts) map[string]string {
 	t.Helper()
 	all, err := m.Load(context.Background())
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func facts(t *testing.T, m store.Memory) map[string]string {
 	return got
 }
 
-func save(t *testing.T, m store.Memory, facts ...store.Fact) {
+func save(t *testing.T, m store.Facts, facts ...store.Fact) {
 	t.Helper()
 	require.NoError(t, m.Save(context.Background(), facts...))
 }

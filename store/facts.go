@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Memory keeps facts about one account beyond the life of a process: floods that
+// Facts keeps facts about one account beyond the life of a process: floods that
 // stand, rates that were learned, limits that were changed. It is safe for concurrent
 // use. Every method ends when its context does, and its errors match [ErrUnavailable]
 // unless they are about the arguments.
-type Memory interface {
+type Facts interface {
 	// Load returns the facts that have not expired, in no order.
 	Load(ctx context.Context) ([]Fact, error)
 	// Save keeps the facts, all or none, each in place of an older one with its key.

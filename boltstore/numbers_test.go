@@ -14,9 +14,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/internal/wallclock"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // put writes bytes under a key of a closed file; bucket is "" for the file's own numbers.

@@ -17,7 +17,7 @@ const (
 	pause   = 250 * time.Millisecond // between two attempts to connect
 )
 
-// Watch implements store.Memory. It outlasts lost connections: it returns only when ctx
+// Watch implements store.Facts. It outlasts lost connections: it returns only when ctx
 // is done, the store is closed, or the server refuses for a reason that matches
 // store.ErrMisconfigured, such as a channel that the user may not use. What this store saves itself is delivered too, in its
 // place among what others save, so that the last word on a fact is what the server

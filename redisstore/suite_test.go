@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/storetest"
+	"github.com/weirtg/weir/storetest"
 )
 
 func TestQuota(t *testing.T) {
@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 				Clock:  w.clock(t),
 				Memory: w.open(t),
 				Other:  w.open(t),
-				Reopen: func() store.Memory { return w.open(t) },
+				Reopen: func() store.Facts { return w.open(t) },
 			}
 		})
 	})

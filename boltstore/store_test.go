@@ -11,10 +11,10 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/storetest"
+	"github.com/weirtg/weir/storetest"
 )
 
 // wall is a wall clock that can be set.
@@ -91,7 +91,7 @@ func TestMemory(t *testing.T) {
 		return storetest.MemoryHarness{
 			Clock:  f.controls(),
 			Memory: f.open,
-			Reopen: func() store.Memory { return f.reopen(t) },
+			Reopen: func() store.Facts { return f.reopen(t) },
 		}
 	})
 }

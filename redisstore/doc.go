@@ -1,6 +1,6 @@
 // Package redisstore lets the processes of one account share, on a Redis server, what is
 // to be known once: what was charged to keys (it is a quota.Store), what is remembered
-// (a store.Memory), and what the account's limits still let through (a
+// (a store.Facts), and what the account's limits still let through (a
 // ratelimit.Shared). One [Store] is all three.
 //
 //	s, err := redisstore.Open("redis://localhost:6379/0", "my bot")

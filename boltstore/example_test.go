@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // Counts that outlive the process.

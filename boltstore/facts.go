@@ -22,7 +22,7 @@ func decodeFact(v []byte) (value []byte, until time.Time, ok bool) {
 	return v[8:], time.UnixMicro(int64(le.Uint64(v))), true
 }
 
-// Load implements [store.Memory]. It waits for no one.
+// Load implements [store.Facts]. It waits for no one.
 func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
 	var facts []store.Fact
 	err := s.read(ctx, "load", func(b *bolt.Bucket) error {
@@ -41,7 +41,7 @@ func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
 	return facts, nil
 }
 
-// Save implements [store.Memory]. It blocks as a charge does. Of Until, whole
+// Save implements [store.Facts]. It blocks as a charge does. Of Until, whole
 // microseconds are kept.
 func (s *Store) Save(ctx context.Context, facts ...store.Fact) error {
 	// The write may outlast the call, and the caller may then change what was passed.
@@ -76,7 +76,7 @@ func (s *Store) Save(ctx context.Context, facts ...store.Fact) error {
 	})
 }
 
-// Watch implements [store.Memory]. No other process can save anything, so it waits for
+// Watch implements [store.Facts]. No other process can save anything, so it waits for
 // ctx to be done or the store to be closed.
 func (s *Store) Watch(ctx context.Context, _ func(store.Fact)) error {
 	select {

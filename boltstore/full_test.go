@@ -17,9 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // fillDisk is set for a copy of the test binary, which may not make files larger than

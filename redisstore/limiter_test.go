@@ -51,7 +51,7 @@ func (a *account) store() *Store {
 
 // process makes calls from many goroutines until ctx is done.
 func (a *account) process(ctx context.Context, running *sync.WaitGroup, rules ...ratelimit.Rule) *ratelimit.Limiter {
-	l := ratelimit.New(ratelimit.Options{Shared: a.store(), OnFailure: store.Local})
+	l := ratelimit.New(ratelimit.Options{Shared: a.store(), OnFailure: store.FailLocal})
 	var gates []ratelimit.Gate
 	for i, rule := range rules {
 		g, err := l.NewGate(string(rune('a'+i)), rule)

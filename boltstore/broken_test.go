@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 var hourly = quota.Window{Limit: 3, Period: time.Hour}

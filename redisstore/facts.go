@@ -11,7 +11,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// Load implements store.Memory. Facts expire by the server's clock. What is kept and is no
+// Load implements store.Facts. Facts expire by the server's clock. What is kept and is no
 // fact is passed over.
 func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
 	answer, err := s.run(ctx, "load facts", question{script: s.scripts.load, keys: []string{s.factsKey()}})
@@ -30,7 +30,7 @@ func (s *Store) Load(ctx context.Context) ([]store.Fact, error) {
 	return facts, nil
 }
 
-// Save implements store.Memory. Until is kept to the microsecond.
+// Save implements store.Facts. Until is kept to the microsecond.
 func (s *Store) Save(ctx context.Context, facts ...store.Fact) error {
 	const doing = "save facts"
 	last := make(map[string]int, len(facts)) // of two facts with one key, the later holds

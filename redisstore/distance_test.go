@@ -25,7 +25,7 @@ func TestCallsAreAdmittedByAServerThatIsFarAway(t *testing.T) {
 			m := miniredis.RunT(t)
 			m.RequireAuth(secret)
 			s := openURL(t, "redis://:"+secret+"@"+farAway(t, m.Addr(), each)+"/3")
-			limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: store.Closed, Logger: zap.NewNop()})
+			limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: store.FailClosed, Logger: zap.NewNop()})
 			require.NoError(t, err)
 			defer limiter.Close()
 			for range 5 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/weirtg/weir/store/storetest"
+	"github.com/weirtg/weir/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

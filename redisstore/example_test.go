@@ -7,7 +7,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // Two processes of one account share a limit of two calls.

@@ -16,7 +16,7 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-var policies = []store.Policy{store.Closed, store.Open, store.Local}
+var policies = []store.Policy{store.FailClosed, store.FailOpen, store.FailLocal}
 
 // startsNoLimiter wants a limiter on the store to be refused under every policy, with an
 // error that says what is missing.
@@ -157,7 +157,7 @@ func TestErrorsThatMayPassAreNoMistakeOfTheConfiguration(t *testing.T) {
 		err := s.Check(context.Background())
 		require.ErrorIs(t, err, store.ErrUnavailable, answer)
 		require.NotErrorIs(t, err, store.ErrMisconfigured, answer)
-		limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: store.Local, Logger: zap.NewNop()})
+		limiter, err := invoke.NewLimiter(invoke.Options{Store: s, OnFailure: store.FailLocal, Logger: zap.NewNop()})
 		require.NoError(t, err, answer)
 		limiter.Close()
 		m.SetError("")

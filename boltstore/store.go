@@ -37,7 +37,7 @@ type Options struct {
 	unsafe   bool
 }
 
-// Store is an open file. It is a [quota.Store] and a [store.Memory], and safe for
+// Store is an open file. It is a [quota.Store] and a [store.Facts], and safe for
 // concurrent use.
 //
 // All its methods end when their context does; a write that has begun goes on behind
@@ -69,8 +69,8 @@ type Store struct {
 }
 
 var (
-	_ quota.Store  = (*Store)(nil)
-	_ store.Memory = (*Store)(nil)
+	_ quota.Store = (*Store)(nil)
+	_ store.Facts = (*Store)(nil)
 )
 
 // Everything is in one bucket, so that others can be in the file.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // childFile is set for a copy of the test binary that charges until it is killed;

@@ -53,7 +53,7 @@ type Store struct {
 
 var (
 	_ quota.Store       = (*Store)(nil)
-	_ store.Memory      = (*Store)(nil)
+	_ store.Facts       = (*Store)(nil)
 	_ ratelimit.Shared  = (*Store)(nil)
 	_ ratelimit.Patient = (*Store)(nil)
 	_ store.Checker     = (*Store)(nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/quota"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // Durable charges by callers at the same time, each to its own key.
