@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -22,9 +23,12 @@ type Pass struct {
 
 	call  Call
 	seq   uint64 // floods recorded when the call was sent: what it can bear witness to
-	probe uint64 // not 0: this call goes first
-	looks bool   // before a deadline, into a guess
+	probe uint64 // not 0: this call goes first; with looks in it, before a deadline
 }
+
+// looks marks the number of a call that looks into a guess. A field of its own would make the
+// way of a call that no flood concerns half as long again.
+const looks = 1 << 63
 
 // waiter is a call blocked in Enter.
 type waiter struct {
@@ -176,17 +180,21 @@ func (b *Book) wake(k key) {
 // call goes first for each record that no other call goes first for.
 func (b *Book) let(call Call, rs []*record, waited time.Duration) Pass {
 	p := Pass{Waited: waited, call: call, seq: b.seq.Load()}
+	if len(rs) == 0 {
+		return p
+	}
 	now := b.clock.Now()
+	rs = slices.DeleteFunc(rs, func(r *record) bool { return r.first(now) > 0 })
+	if len(rs) == 0 {
+		return p
+	}
+	b.probes++
+	p.probe = b.probes
+	if slices.ContainsFunc(rs, func(r *record) bool { return r.left(now) > 0 }) {
+		p.probe |= looks
+	}
 	for _, r := range rs {
-		if r.first(now) > 0 {
-			continue
-		}
-		if p.probe == 0 {
-			b.probes++
-			p.probe = b.probes
-		}
 		r.probe, r.turn = p.probe, now.Add(FirstTimeout)
-		p.looks = p.looks || r.left(now) > 0
 	}
 	return p
 }
@@ -257,4 +265,4 @@ func (p Pass) First() bool { return p.probe != 0 }
 
 // Looks reports whether the call goes first before a deadline, to look whether a guess is
 // right. If it is flooded, that tells nothing new of how much may be sent.
-func (p Pass) Looks() bool { return p.looks }
+func (p Pass) Looks() bool { return p.probe&looks != 0 }
