@@ -40,11 +40,11 @@
 // # Errors
 //
 //   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
-//     the call falls under one that stands. It is in vain to send it before Until.
+//     the call falls under one that stands. Sending it before Until does not help.
 //   - [*flood.RefusalError], flood.ErrRefused: Telegram refuses for good.
 //   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
-//     ratelimit.ErrDeferred (its turn would come after the context's deadline; it matches
-//     context.DeadlineExceeded too), ErrRejected (no tokens, and it was not to wait),
+//     ratelimit.ErrDeferred (its turn would come after the context's deadline),
+//     ErrRejected (no tokens, and it was not to wait),
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
 //   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.Closed.
@@ -53,6 +53,12 @@
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
 //
 // All other errors are gotd's and Telegram's, as they came.
+//
+// An error matches context.Canceled or context.DeadlineExceeded only if the context is
+// done. A call that is refused early, because a wait for tokens or for a flood would outlast
+// the deadline, does not: match ratelimit.ErrDeferred, or flood.ErrGivenUp with the Reason
+// flood.ContextDeadline. gotd's downloader relies on that: while its context is not done, it
+// takes context.DeadlineExceeded for a timeout of the network and asks again at once.
 //
 // # Guarantees
 //
