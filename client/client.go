@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gotd/log"
 	"github.com/gotd/log/logzap"
 
 	"github.com/gotd/td/bin"
@@ -30,6 +31,7 @@ type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
 	keyed    *keyed.Limiter
+	conn     *connection
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -46,20 +48,28 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	if err := errors.Join(checkApp(appID, appHash), err, noCounts); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c := &Client{choke: choke, keyed: counts, allowCDN: opts.Telegram.AllowCDN}
-
 	t := opts.Telegram
-	// The choke point is the innermost, so that it sees what the others send again.
+	c := &Client{choke: choke, keyed: counts, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
+	c.conn.watch(&t)
+	// The choke point is inside of the program's middlewares, so that it sees what they send again.
 	t.Middlewares = slices.Concat(
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
 		t.Middlewares,
-		[]telegram.Middleware{telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports), choke},
+		[]telegram.Middleware{
+			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports),
+			choke, telegram.MiddlewareFunc(noteUnsent),
+		},
 	)
-	if t.Logger == nil && opts.Logger != nil {
-		// Below warnings, gotd logs parts of the session.
-		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
-		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
+	logger := &tap{Logger: t.Logger}
+	if t.Logger == nil {
+		logger = &tap{Logger: log.Nop, muted: true}
+		if opts.Logger != nil {
+			// Below warnings, gotd logs parts of the session.
+			quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
+			logger.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
+		}
 	}
+	t.Logger = logger
 	t.OnTransfer = c.chokeTransfer(t.OnTransfer)
 	c.telegram = telegram.NewClient(appID, appHash, t)
 	return c, nil
@@ -83,8 +93,14 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 }
 
 // Run connects and calls f, and returns when f has returned, ctx is done or the
-// connection has failed for good. It returns f's error, wrapped; a ctx that is done
-// is no error. A client runs once; a second Run is an error.
+// connection has failed for good. It returns f's error, wrapped. A client runs once; a
+// second Run is an error.
+//
+// gotd tries to connect again without end. The Logger gets the cause, one line for each in
+// a while, and a line when there is a connection again. A ctx that is cancelled after f was
+// called is no error. One that is done before, because there never was a connection, is
+// one: it matches [ErrNeverConnected], ctx.Err() and the cause of the last failure. A program
+// that takes context.Canceled for a normal end asks for ErrNeverConnected first.
 //
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
@@ -94,12 +110,19 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 		return errors.New("client: a client runs once: make another with New")
 	}
 	defer c.choke.Close()
-	return c.telegram.Run(ctx, func(ctx context.Context) error {
+	err := c.telegram.Run(ctx, func(ctx context.Context) error {
+		c.conn.online()
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)
 		defer stop()
 		return f(ctx)
 	})
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+		if never := c.conn.never(ctx); never != nil {
+			return never
+		}
+	}
+	return err
 }
 
 // API returns the raw API. Its calls pass the choke point: they block until they

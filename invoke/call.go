@@ -47,6 +47,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
+		if errors.Is(err, ErrNotSent) {
+			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
+		}
 		if !notice.Waitable() {
 			return c.refused(ctx, err)
 		}
@@ -223,6 +226,11 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
+	if errors.Is(err, ErrNotSent) {
+		c.sent--
+		c.refund()
+		return flood.Notice{}, err
+	}
 	if err == nil {
 		answered = true
 		c.passed(pass)
@@ -274,6 +282,9 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 		return next.Invoke(ctx, input, output)
 	}
 	err := next.Invoke(ctx, input, output)
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
 	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(c.sentAt), Err: err})
 	return err
 }

@@ -48,6 +48,7 @@
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
 //   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.Closed.
+//   - [ErrNotSent]: with package client, the call ended before it was written to a connection.
 //   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
