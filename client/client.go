@@ -16,6 +16,7 @@ import (
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/telegram/auth"
 	"github.com/gotd/td/telegram/auth/qrlogin"
+	"github.com/gotd/td/telegram/dcs"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
@@ -60,9 +61,14 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 			choke, telegram.MiddlewareFunc(noteUnsent),
 		},
 	)
-	logger := &tap{Logger: t.Logger}
+	if t.Resolver == nil {
+		t.Resolver = dcs.DefaultResolver()
+	}
+	dial := &dialer{to: t.Resolver, choke: choke, conn: c.conn, clock: c.conn.clock}
+	t.Resolver = dial
+	logger := &tap{Logger: t.Logger, dial: dial}
 	if t.Logger == nil {
-		logger = &tap{Logger: log.Nop, muted: true}
+		logger.Logger, logger.muted = log.Nop, true
 		if opts.Logger != nil {
 			// Below warnings, gotd logs parts of the session.
 			quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
@@ -102,6 +108,10 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 // one: it matches [ErrNeverConnected], ctx.Err() and the cause of the last failure. A program
 // that takes context.Canceled for a normal end asks for ErrNeverConnected first.
 //
+// The first request of each connection (help.getConfig) can be flooded too. A flood within
+// the threshold is sat out, and nothing is sent into it. One above the threshold ends Run
+// with a [*flood.WaitError] if it is the main connection's; a pool waits.
+//
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
 // limiter that is shared goes on for the others.
@@ -110,13 +120,19 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 		return errors.New("client: a client runs once: make another with New")
 	}
 	defer c.choke.Close()
-	err := c.telegram.Run(ctx, func(ctx context.Context) error {
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	c.conn.end = end
+	err := c.telegram.Run(running, func(ctx context.Context) error {
 		c.conn.online()
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)
 		defer stop()
 		return f(ctx)
 	})
+	if wait, ok := errors.AsType[*flood.WaitError](context.Cause(running)); ok && ctx.Err() == nil {
+		return fmt.Errorf("client: connect: %w", wait)
+	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 		if never := c.conn.never(ctx); never != nil {
 			return never

@@ -22,6 +22,8 @@ type connection struct {
 	clock  clock.Clock
 	logger *zap.Logger
 
+	end context.CancelCauseFunc // of Run, which sets it
+
 	mu    sync.Mutex
 	since time.Time        // when the connection was lost, or first sought
 	up    bool             // it is there
@@ -172,6 +174,13 @@ func root(err error) error {
 		}
 		return err
 	}
+}
+
+// down reports whether there is no main connection.
+func (c *connection) down() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.up
 }
 
 // never is the error of a Run that ended with its context before there was a connection, nil

@@ -13,10 +13,15 @@ import (
 type tap struct {
 	log.Logger
 	muted bool // drop what package client says better
-	told  func(ctx context.Context, conn, dc int, err error)
+	dial  *dialer
 
-	conn, dc int // of the connection that logs
+	named    bool // what logs is a connection:
+	conn, dc int
 }
+
+// mainConn is the number that gotd gives to the client's main connection. Those of pools have
+// others.
+const mainConn = 0
 
 // Messages of gotd's log.
 const (
@@ -28,8 +33,8 @@ const (
 func (t *tap) Log(ctx context.Context, level log.Level, msg string, attrs ...log.Attr) {
 	switch msg {
 	case retryingInit:
-		if err := errorOf(attrs); err != nil && t.told != nil {
-			t.told(ctx, t.conn, t.dc, err)
+		if err := errorOf(attrs); err != nil && t.named {
+			t.dial.flooded(ctx, t.dc, t.conn == mainConn, err)
 		}
 	case selfFailed:
 		// The connection ended, for a reason that is logged where it is known.
@@ -57,10 +62,13 @@ func (t *tap) With(attrs ...log.Attr) log.Logger {
 		switch {
 		case a.Value.Kind() != log.KindInt64:
 		case a.Key == "conn_id":
-			next.conn = int(a.Value.Int64())
+			next.conn, next.named = int(a.Value.Int64()), true
 		case a.Key == "dc_id":
 			next.dc = int(a.Value.Int64())
 		}
+	}
+	if next.named && next.conn == mainConn && next.dc != 0 {
+		t.dial.home.Store(int64(next.dc))
 	}
 	return &next
 }

@@ -291,7 +291,11 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
-	record := c.m.limiter.flooded(c, pass, notice)
+	return c.decide(c.m.limiter.flooded(c, pass, notice), notice, err)
+}
+
+// decide tells of a flood that was recorded and returns an error if it is not to be sat out.
+func (c *call) decide(record flood.Record, notice flood.Notice, err error) error {
 	c.m.limiter.remember()
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Until.Sub(c.m.clock.Now())
@@ -397,9 +401,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 
 // giveUp ends a call that was not sent, or not sent again.
 func (c *call) giveUp(err error) error {
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		wait.Attempts, wait.Server, wait.DC = c.sent, c.server, c.m.limiter.number(c.dc)
-	}
+	err = c.signed(err)
 	c.observe(Event{Kind: GivenUp, Err: err})
 	return err
 }
