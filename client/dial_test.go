@@ -112,7 +112,9 @@ func TestFloodOfTheFirstRequestOfAPoolLeavesTheMainConnectionAlone(t *testing.T)
 		_, err = c.DC(short, 4, 1)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 1, f.configs()-before)
-		assert.Equal(t, 4, c.Floods()[0].DC)
+		if floods := c.Floods(); assert.Len(t, floods, 1) {
+			assert.Equal(t, 4, floods[0].DC)
+		}
 		_, err = c.Self(ctx)
 		return err
 	})

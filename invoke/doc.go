@@ -81,6 +81,7 @@
 // gotd sends some requests below its middlewares: the first request of each
 // connection, the import of an authorisation into another data centre, and the
 // calls of the pools that Client.Pool, DC, MediaOnly and CDN return. Package
-// client covers the pools and charges the import. A call that gotd repeats by
+// client covers the pools and the import, and deals with floods of the first request by
+// [Middleware.SitOut] and [Middleware.Await]. A call that gotd repeats by
 // itself on a new connection, or in another data centre, is charged once.
 package invoke
