@@ -46,8 +46,11 @@ func (f *SessionFile) LoadSession(ctx context.Context) ([]byte, error) {
 	data, err := readFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
 		// A login that could not be kept would be spent, and gotd would try for ever.
-		if err := f.writable(); err != nil {
-			return nil, fmt.Errorf("session: %s cannot be written: %w", f.Path, err)
+		if unwritable := f.writable(); unwritable != nil {
+			if err != nil {
+				return nil, fmt.Errorf("session: no file can be made for %s: %w", f.Path, unwritable)
+			}
+			return nil, fmt.Errorf("session: %s is empty and cannot be written: %w", f.Path, unwritable)
 		}
 		return nil, session.ErrNotFound
 	}
