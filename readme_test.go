@@ -31,19 +31,21 @@ import (
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
+	gotdupdates "github.com/gotd/td/telegram/updates"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/client"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/metrics"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/boltstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 var (
@@ -62,12 +64,15 @@ var (
 	_ localdc.Options
 	_ = metrics.New
 	_ ratelimit.Change
-	_ = keyed.New
-	_ = store.Closed
+	_ = quota.New
+	_ = store.FailClosed
 	_ = boltstore.Open
 	_ = redisstore.Open
+	_ = dispatch.New
+	_ gotdupdates.Config
 
-	file *boltstore.Store
+	file    *boltstore.Store
+	updates telegram.UpdateHandler
 )
 
 func greet(ctx context.Context, user tg.InputPeerClass) error { return nil }

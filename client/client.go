@@ -20,9 +20,9 @@ import (
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -31,7 +31,7 @@ import (
 type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
-	keyed    *keyed.Limiter
+	updates  *dispatch.Dispatcher // nil without a handler
 	conn     *connection
 	allowCDN bool
 	ran      atomic.Bool
@@ -41,17 +41,16 @@ type Client struct {
 // everything that is wrong with the arguments, and never repeats appHash.
 func New(appID int, appHash string, opts Options) (*Client, error) {
 	choke, err := invoke.New(opts.Options)
-	counts := opts.Keyed
-	var noCounts error
-	if counts == nil {
-		counts, noCounts = keyed.New(keyed.Options{})
-	}
-	if err := errors.Join(checkApp(appID, appHash), err, noCounts); err != nil {
+	if err := errors.Join(checkApp(appID, appHash), checkUpdates(opts.Updates), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	t := opts.Telegram
-	c := &Client{choke: choke, keyed: counts, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
+	c := &Client{choke: choke, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
 	c.conn.watch(&t)
+	t.Middlewares = slices.Clone(t.Middlewares)
+	if t.UpdateHandler != nil {
+		c.dispatchUpdates(&t, opts)
+	}
 	// The choke point is inside of the program's middlewares, so that it sees what they send again.
 	t.Middlewares = slices.Concat(
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
@@ -112,6 +111,9 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 // the threshold is sat out, and nothing is sent into it. One above the threshold ends Run
 // with a [*flood.WaitError] if it is the main connection's; a pool waits.
 //
+// Run ends the contexts of the update handlers and returns when they have returned.
+// Updates that still wait for a handler are dropped.
+//
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
 // limiter that is shared goes on for the others.
@@ -119,7 +121,10 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 	if c.ran.Swap(true) {
 		return errors.New("client: a client runs once: make another with New")
 	}
-	defer c.choke.Close()
+	if c.updates != nil {
+		defer c.updates.Close()
+	}
+	defer c.choke.Close() // first, since handlers may wait for calls
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	c.conn.end = end
@@ -216,9 +221,3 @@ func (c *Client) Floods() []flood.Record { return c.Limiter().Floods() }
 
 // Learned returns the limits that floods have lowered, see [invoke.Limiter.Learned].
 func (c *Client) Learned() []invoke.LearnedRate { return c.Limiter().Learned() }
-
-// Keyed counts what the program allows its users, for handlers: Charge, Peek, Reset, and Do
-// as a gate in front of one.
-//
-//	turn, err := c.Keyed().Do(ctx, keyed.Key("award", userID), perMinute, handle)
-func (c *Client) Keyed() *keyed.Limiter { return c.keyed }

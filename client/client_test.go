@@ -28,7 +28,6 @@ import (
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
 )
@@ -319,26 +318,6 @@ func TestUpdateLimitsWhileRunning(t *testing.T) {
 	require.NoError(t, c.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Burst(2)}))
 	require.Equal(t, 2.0, c.Available()[classify.Media])
 	require.Error(t, c.UpdateLimits(map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Burst(-2)}))
-}
-
-func TestHandlersCountWithTheClient(t *testing.T) {
-	c, err := client.New(1, "hash", client.Options{})
-	require.NoError(t, err)
-	perDay := keyed.Window{Limit: 3, Period: 24 * time.Hour}
-	for range 3 {
-		got, err := c.Keyed().Charge(t.Context(), keyed.Key("award", "bob"), perDay)
-		require.NoError(t, err)
-		require.False(t, got.Limited)
-	}
-	got, err := c.Keyed().Charge(t.Context(), keyed.Key("award", "bob"), perDay)
-	require.NoError(t, err)
-	require.True(t, got.Limited)
-
-	own, err := keyed.New(keyed.Options{})
-	require.NoError(t, err)
-	c, err = client.New(1, "hash", client.Options{Keyed: own})
-	require.NoError(t, err)
-	require.Same(t, own, c.Keyed())
 }
 
 // gotd's log begins at warnings. A program that logs nothing but errors is told of no mistake

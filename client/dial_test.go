@@ -20,11 +20,11 @@ import (
 	"github.com/gotd/td/telegram/dcs"
 	"github.com/gotd/td/tg"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 const getConfig = "help.getConfig"

@@ -29,10 +29,21 @@
 //
 // # Updates
 //
+// A handler may wait. Package dispatch calls Options.Telegram.UpdateHandler on goroutines
+// of its own, in order inside a chat and chats side by side, so a handler that waits
+// delays only its own chat, and never the connection. The client does the same for each
+// hook.UpdateHook among Options.Telegram.Middlewares. All handlers have returned when
+// [Client.Run] returns. Options.Updates bounds how many run and how many updates wait;
+// updates beyond that are dropped, and the log says so once.
+//
 // gotd's updates.Manager knows nothing of floods. Its requests for missed updates
 // (updates.getState, getDifference and getChannelDifference) wait for as long as it
-// takes, unless their context has a threshold of its own. Meanwhile updates pile up in
-// memory; they arrive afterwards, each once.
+// takes, unless their context has a threshold of its own. Updates wait in memory until
+// updates.getDifference has ended, and arrive afterwards, each once; those that are
+// dropped meanwhile are fetched. A difference of one channel that takes longer than
+// 250 ms holds up no other channel. The handler that the Manager itself calls is not
+// the client's to see: wrap it with dispatch.New and Block, or it is called for one
+// update after the other.
 //
 // # The connection
 //

@@ -14,11 +14,11 @@ import (
 	"github.com/gotd/td/tg"
 	"github.com/gotd/td/tgerr"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 const (

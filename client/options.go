@@ -6,8 +6,8 @@ import (
 
 	"github.com/gotd/td/telegram"
 
+	"github.com/weirtg/weir/dispatch"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
 )
 
 // Options of a [Client]. The zero value is ready for use.
@@ -22,9 +22,20 @@ type Options struct {
 	// no flood or -429 forbids a new connection.
 	Telegram telegram.Options
 
-	// Keyed counts what the program allows its users, see [Client.Keyed]. nil counts in
-	// memory. The client does not close it.
-	Keyed *keyed.Limiter
+	// Updates bound the update handlers that run and wait. They are called on goroutines
+	// of their own, in order inside a chat and chats side by side; see package dispatch.
+	// Where its Logger is nil, Logger above is used. Its Block must be false, for a handler
+	// would hold up the connection. An UpdateHandler that is a *dispatch.Dispatcher already
+	// is used as it is, and closed when Run ends.
+	Updates dispatch.Options
+}
+
+// checkUpdates refuses bounds with which handlers would hold up the connection.
+func checkUpdates(opts dispatch.Options) error {
+	if opts.Block {
+		return errors.New("Updates.Block is true: want false, since a handler must not hold up the connection")
+	}
+	return nil
 }
 
 // checkApp refuses credentials that Telegram would, without repeating the hash.

@@ -19,13 +19,13 @@ import (
 	"github.com/gotd/td/telegram/uploader"
 	"github.com/gotd/td/tg"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // The tests of this file are what people who run bots report, one each, over the wire.

@@ -58,14 +58,14 @@ func faults(t *testing.T, text string) []string {
 func ptr[T any](v T) *T { return &v }
 
 func TestDefaults(t *testing.T) {
-	want := config.Config{SessionFile: config.DefaultSessionFile, StoreFile: config.DefaultStoreFile}
+	want := config.Config{SessionFile: "examplebot.session.json", StoreFile: "examplebot.db"}
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "null", "{}", "\ufeff", "app_id:\nrate_limits:\nhttp: \"\"\n", "rate_limits: {message: , media: {}, bulk: {rate: }}",
 		"chats:\nmax_waiters:\n", "chats: {mode: , private: {}, group: {limit: , period: }}\nmax_waiters: 0"} {
 		c, err := config.Parse([]byte(text))
 		require.NoError(t, err, "%q", text)
 		require.Equal(t, want, c, "%q", text)
 	}
-	c, err := config.Load("", nil)
+	c, err := config.Load("", nil, config.Flags{})
 	require.NoError(t, err)
 	require.Equal(t, want, c)
 	require.False(t, c.HasAccount())
@@ -136,7 +136,7 @@ log_level: debug
 		Learning:       ptr(false),
 		DC:             3,
 		TestDC:         true,
-		SleepThreshold: config.Threshold{Kind: config.ThresholdFor, Duration: 90 * time.Second},
+		SleepThreshold: config.Threshold{UpTo: 90 * time.Second},
 		RateLimits: map[string]config.RateLimit{
 			"message": {Rate: ptr(0.5)}, "global": {Burst: ptr(0)},
 			"media": {Rate: ptr(1e6), Burst: ptr(1000000)}, "bulk": {Rate: ptr(0.0)},
@@ -163,15 +163,14 @@ func TestHashThatLooksLikeANumber(t *testing.T) {
 func TestThresholdKindsStayDistinct(t *testing.T) {
 	for text, want := range map[string]config.Threshold{
 		"default": {},
-		"never":   {Kind: config.ThresholdNever},
-		"always":  {Kind: config.ThresholdAlways},
-		"10s":     {Kind: config.ThresholdFor, Duration: 10 * time.Second},
-		"1ns":     {Kind: config.ThresholdFor, Duration: 1},
+		"never":   {Never: true},
+		"always":  {Always: true},
+		"10s":     {UpTo: 10 * time.Second},
+		"1ns":     {UpTo: 1},
 	} {
 		c, err := config.Parse([]byte("sleep_threshold: " + text))
 		require.NoError(t, err, text)
 		require.Equal(t, want, c.SleepThreshold)
-		require.Equal(t, text, c.SleepThreshold.String())
 	}
 }
 
@@ -192,7 +191,7 @@ func TestChatsInPart(t *testing.T) {
 
 func TestEnvironmentWins(t *testing.T) {
 	path := write(t, "app_id: 1\napp_hash: "+hash+"\nbot_token: 1:file\nsession_file: file.json\nlog_level: warn\n")
-	c, err := config.Load(path, env(map[string]string{"APP_ID": "2", "BOT_TOKEN": "2:env", "SESSION_FILE": ""}))
+	c, err := config.Load(path, env(map[string]string{"APP_ID": "2", "BOT_TOKEN": "2:env", "SESSION_FILE": ""}), config.Flags{})
 	require.NoError(t, err)
 	require.Equal(t, 2, c.AppID)
 	require.Equal(t, hash, c.AppHash.Reveal(), "the file stays where the environment is silent")
@@ -201,49 +200,66 @@ func TestEnvironmentWins(t *testing.T) {
 	require.Equal(t, "warn", c.LogLevel)
 	require.True(t, c.HasAccount())
 
-	c, err = config.Load("", env(map[string]string{"SESSION_FILE": "env.json"}))
+	c, err = config.Load("", env(map[string]string{"SESSION_FILE": "env.json"}), config.Flags{})
 	require.NoError(t, err)
 	require.Equal(t, "env.json", c.SessionFile)
 }
 
+// The command line wins over all, and its faults are listed with the others.
+func TestFlagsWin(t *testing.T) {
+	path := write(t, "http: 127.0.0.1:1\nlog_level: warn\n")
+	c, err := config.Load(path, nil, config.Flags{HTTP: "127.0.0.1:2"})
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:2", c.HTTP)
+	require.Equal(t, "warn", c.LogLevel)
+
+	path = write(t, "dc: 9\nhttp: nowhere\n")
+	_, err = config.Load(path, env(map[string]string{"APP_ID": "x", "APP_HASH": hash, "BOT_TOKEN": token}), config.Flags{HTTP: ":9090", LogLevel: "wran"})
+	require.EqualError(t, err, path+`:1:5: dc: 9 is not a whole number from 0 to 5; 0 leaves the choice to the client
+`+path+`:2:7: http: "nowhere" is not host:port; write for example 127.0.0.1:9090
+environment: APP_ID: "x" is not a whole number from 1 to 2147483647; take it from my.telegram.org
+arguments: --http: ":9090" names no host and would listen on every network; write 127.0.0.1:9090 for this machine alone
+arguments: --log-level: "wran" is not a level; did you mean warn?`)
+}
+
 func TestAccountInPart(t *testing.T) {
-	_, err := config.Load("", env(map[string]string{"APP_ID": "1"}))
+	_, err := config.Load("", env(map[string]string{"APP_ID": "1"}), config.Flags{})
 	require.EqualError(t, err, `config: app_hash is missing, and so is APP_HASH in the environment, with app_id given; give all three of app_id, app_hash and bot_token, or none
 config: bot_token is missing, and so is BOT_TOKEN in the environment, with app_id given; give all three of app_id, app_hash and bot_token, or none`)
 
 	// The environment may have the rest.
 	path := write(t, "app_id: 1\napp_hash: "+hash)
-	c, err := config.Load(path, env(map[string]string{"BOT_TOKEN": token}))
+	c, err := config.Load(path, env(map[string]string{"BOT_TOKEN": token}), config.Flags{})
 	require.NoError(t, err)
 	require.True(t, c.HasAccount())
-	_, err = config.Load(path, nil)
+	_, err = config.Load(path, nil, config.Flags{})
 	require.EqualError(t, err, path+": bot_token is missing, and so is BOT_TOKEN in the environment, with app_id and app_hash given; give all three of app_id, app_hash and bot_token, or none")
 	_, err = config.Parse([]byte("app_id: 1"))
 	require.NoError(t, err)
 
 	// What is there and wrong is wrong, not missing.
-	_, err = config.Load("", env(map[string]string{"APP_ID": "x", "APP_HASH": hash, "BOT_TOKEN": token}))
+	_, err = config.Load("", env(map[string]string{"APP_ID": "x", "APP_HASH": hash, "BOT_TOKEN": token}), config.Flags{})
 	require.EqualError(t, err, `environment: APP_ID: "x" is not a whole number from 1 to 2147483647; take it from my.telegram.org`)
 }
 
 func TestFileThatCannotBeRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.yaml")
-	_, err := config.Load(path, env(map[string]string{"APP_ID": "-5"}))
+	_, err := config.Load(path, env(map[string]string{"APP_ID": "-5"}), config.Flags{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 2, "the environment is checked all the same; what the file lacks is not known")
 	require.Equal(t, path+": the file cannot be read: no such file or directory; create it, or name no file", lines[0])
 	require.Contains(t, lines[1], "APP_ID")
 
-	_, err = config.Load(t.TempDir(), nil)
+	_, err = config.Load(t.TempDir(), nil, config.Flags{})
 	require.ErrorContains(t, err, "cannot be read: is a directory")
 }
 
 func TestFileTooLarge(t *testing.T) {
 	text := "app_id: 1\n#" + strings.Repeat("x", 1<<20)
-	_, err := config.Load(write(t, text), nil)
+	_, err := config.Load(write(t, text), nil, config.Flags{})
 	require.ErrorContains(t, err, "the file is larger than 1 MiB")
-	_, err = config.Load(write(t, "#"+strings.Repeat("x", 1<<20-1)), nil)
+	_, err = config.Load(write(t, "#"+strings.Repeat("x", 1<<20-1)), nil, config.Flags{})
 	require.NoError(t, err, "1 MiB to the byte is allowed")
 }
 
@@ -253,31 +269,31 @@ func TestWarningForSecretsThatOthersMayRead(t *testing.T) {
 	}
 	path := write(t, "bot_token: "+token)
 	rest := env(map[string]string{"APP_ID": "1", "APP_HASH": hash})
-	c, err := config.Load(path, rest)
+	c, err := config.Load(path, rest, config.Flags{})
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings)
 
 	require.NoError(t, os.Chmod(path, 0o640))
-	c, err = config.Load(path, rest)
+	c, err = config.Load(path, rest, config.Flags{})
 	require.NoError(t, err)
 	require.Equal(t, []string{path + " holds bot_token and others may open it (mode 0640): run chmod 600 on it"}, c.Warnings)
 
 	path = write(t, "log_level: info")
 	require.NoError(t, os.Chmod(path, 0o644))
-	c, err = config.Load(path, env(map[string]string{"APP_ID": "1", "APP_HASH": hash, "BOT_TOKEN": token}))
+	c, err = config.Load(path, env(map[string]string{"APP_ID": "1", "APP_HASH": hash, "BOT_TOKEN": token}), config.Flags{})
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings, "a file without secrets may be read")
 }
 
 func TestFaultsCanBeListed(t *testing.T) {
-	_, err := config.Load(write(t, "dc: 9\n"), env(map[string]string{"APP_ID": "1a"}))
+	_, err := config.Load(write(t, "dc: 9\n"), env(map[string]string{"APP_ID": "1a"}), config.Flags{})
 	var e *config.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, config.Fault{
 		Field: "dc", Line: 1, Column: 5, Value: "9",
 		Problem: "is not a whole number from 0 to 5", Remedy: "0 leaves the choice to the client",
 	}, e.Faults[0])
-	require.Equal(t, "APP_ID", e.Faults[1].Env)
+	require.Equal(t, "APP_ID", e.Faults[1].Source)
 	require.Equal(t, "app_id", e.Faults[1].Field)
 	_, err = json.Marshal(e)
 	require.NoError(t, err)
@@ -290,12 +306,12 @@ func TestStoreIsAFileARedisServerOrMemory(t *testing.T) {
 		"store: redis://h:1/0":      {RedisURL: config.NewSecret("redis://h:1/0")},
 		"store: unix:///run/r.sock": {RedisURL: config.NewSecret("unix:///run/r.sock")},
 	} {
-		want.SessionFile = config.DefaultSessionFile
+		want.SessionFile = "examplebot.session.json"
 		c, err := config.Parse([]byte(text))
 		require.NoError(t, err, text)
 		require.Equal(t, want, c, text)
 	}
-	c, err := config.Load("", env(map[string]string{"STORE": "redis://:pass@h:1"}))
+	c, err := config.Load("", env(map[string]string{"STORE": "redis://:pass@h:1"}), config.Flags{})
 	require.NoError(t, err)
 	require.Equal(t, "redis://:pass@h:1", c.RedisURL.Reveal())
 	require.NotContains(t, fmt.Sprintf("%+v %#v", c, c), "pass")

@@ -17,7 +17,7 @@ rate_limits:
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(c.SleepThreshold)
+	fmt.Println(c.SleepThreshold.UpTo)
 	message := c.RateLimits["message"]
 	fmt.Println(*message.Rate, message.Burst == nil)
 	// Output:
@@ -36,7 +36,7 @@ func ExampleLoad() {
 		text, ok := vars[name]
 		return text, ok
 	}
-	c, err := config.Load("example.yaml", getenv)
+	c, err := config.Load("example.yaml", getenv, config.Flags{})
 	if err != nil {
 		fmt.Println(err)
 		return

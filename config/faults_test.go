@@ -43,13 +43,13 @@ max_waiters: -1
 `)
 	_, err := config.Load(path, env(map[string]string{
 		"APP_ID": "12x", "APP_HASH": "abc", "BOT_TOKEN": ":", "SESSION_FILE": "a\x00b",
-	}))
+	}), config.Flags{})
 	keys := "the keys are app_id, app_hash, bot_token, session_file, store, account, on_store_failure, dc, test_dc, sleep_threshold, rate_limits, chats, learning, max_waiters, http, log_level"
 	above := "Telegram publishes no limit above 1000 a second: this is probably a slip"
 	want := []string{
 		`1:9: app_id: -1 is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
 		`2:11: app_hash is not 32 hexadecimal digits (it has 3 characters); copy it from my.telegram.org, without spaces`,
-		`3:12: bot_token is not digits, a colon and then letters, digits, - or _; copy it from @BotFather, without spaces`,
+		`3:12: bot_token is not digits, a colon and then letters, digits, - or _ (it has 11 characters); copy it from @BotFather, without spaces`,
 		`4:15: session_file: 12 is not text; put the file's name in quotes`,
 		`5:5: dc: 9 is not a whole number from 0 to 5; 0 leaves the choice to the client`,
 		`6:10: test_dc: "yes" is neither true nor false; write true or false, without quotes`,
@@ -91,7 +91,7 @@ max_waiters: -1
 	want = append(want,
 		`environment: APP_ID: "12x" is not a whole number from 1 to 2147483647; take it from my.telegram.org`,
 		`environment: APP_HASH is not 32 hexadecimal digits (it has 3 characters); copy it from my.telegram.org, without spaces`,
-		`environment: BOT_TOKEN is not digits, a colon and then letters, digits, - or _; copy it from @BotFather, without spaces`,
+		`environment: BOT_TOKEN is not digits, a colon and then letters, digits, - or _ (it has 1 characters); copy it from @BotFather, without spaces`,
 		`environment: SESSION_FILE: "a\x00b" has a zero byte, which no file's name has; remove it`,
 	)
 	require.Equal(t, want, strings.Split(err.Error(), "\n"))
@@ -172,7 +172,7 @@ func TestFaultOfTheWholeFile(t *testing.T) {
 		"- a":                    "config:1:1: the file is not a mapping; write lines of the form key: value, with app_id",
 		"abc":                    "config:1:1: the file is not a mapping; ",
 		"!!map {dc: 1}":          "config:1:1: the file has a tag",
-		"dc: 1\n---\n":           "config:2:1: the file has a second document; remove what stands from this --- on",
+		"dc: 1\n---\n":           "config:2:1: the file has a second document; remove this --- and what follows",
 		"dc: 1\n]":               "config: the file is not YAML: ",
 		"dc: 1\n\tdc: 2":         "config: the file is not YAML: line 2: found a tab character that violates indentation; indent with spaces, not tabs",
 		"chats:\n \tmode: never": "config: the file is not YAML: line 2: found character that cannot start any token; indent with spaces, not tabs",

@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 		require.True(t, 0 <= c.AppID && 0 <= c.DC && c.DC <= 5 && (!c.TestDC || c.DC <= 3))
 		require.NotEmpty(t, c.SessionFile)
 		require.False(t, strings.HasPrefix(c.HTTP, ":"))
-		require.Equal(t, c.SleepThreshold.Kind == config.ThresholdFor, c.SleepThreshold.Duration > 0)
+		require.True(t, c.SleepThreshold.UpTo >= 0 && !(c.SleepThreshold.Never && c.SleepThreshold.Always))
 		for _, limit := range append(slices.Collect(maps.Values(c.RateLimits)), c.Chats.Private) {
 			require.True(t, limit.Rate == nil || 0 <= *limit.Rate && *limit.Rate <= 1e6)
 			require.True(t, limit.Burst == nil || 0 <= *limit.Burst && *limit.Burst <= 1e6)

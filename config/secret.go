@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 )
 
 const redacted = "[redacted]"
@@ -14,9 +16,8 @@ const redacted = "[redacted]"
 // The zero value is a secret that is not set. Two secrets are compared by what
 // they reveal, not with ==.
 type Secret struct {
-	// A pointer, for the places that methods do not reach: fmt prints the
-	// unexported fields of a struct that holds a Config without asking them, and
-	// of a pointer it prints the address.
+	// fmt prints the unexported fields of a struct that holds a Config without calling
+	// methods; of a pointer it prints the address.
 	text *string
 }
 
@@ -50,3 +51,24 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 
 // MarshalText returns what String returns. Its error is always nil.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// maxShown bounds the text that a message shows, in bytes: a message is a line.
+const maxShown = 80
+
+// redact returns text as a message may show it: only its length if it is long or may
+// hold a secret, which may stand under the wrong key. An app hash has 32 characters, a
+// bot token 35 after its colon. What people write by hand is shorter.
+func redact(text string) string {
+	if len(text) > maxShown || regexp.MustCompile(`[\w-]{24}`).MatchString(text) {
+		return fmt.Sprintf("(%d characters, not shown)", len(text))
+	}
+	return text
+}
+
+// show returns a key as it may stand in a path: in quotes unless it is a plain name.
+func show(key string) string {
+	if shown := redact(key); matches(`[\w.-]+`, shown) {
+		return shown
+	}
+	return strconv.Quote(redact(key))
+}

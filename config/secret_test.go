@@ -104,7 +104,7 @@ func TestSecretUnderTheWrongKey(t *testing.T) {
 				requireNoSecret(t, fmt.Sprintf("%#v", err), text)
 			}
 		}
-		_, err := config.Load("", env(map[string]string{"APP_ID": secret, "APP_HASH": secret + "x", "BOT_TOKEN": secret + " "}))
+		_, err := config.Load("", env(map[string]string{"APP_ID": secret, "APP_HASH": secret + "x", "BOT_TOKEN": secret + " "}), config.Flags{})
 		requireNoSecret(t, err.Error(), "environment")
 	}
 }

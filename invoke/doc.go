@@ -47,7 +47,7 @@
 //     ErrRejected (no tokens, and it was not to wait),
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
-//   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.Closed.
+//   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.FailClosed.
 //   - [ErrNotSent]: with package client, the call ended before it was written to a connection.
 //   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is

@@ -12,7 +12,7 @@ import (
 
 // keeper keeps what the limiter has to remember beyond the process.
 type keeper struct {
-	memory store.Memory
+	memory store.Facts
 	report func(error) // does not block
 	ended  sync.WaitGroup
 
@@ -27,7 +27,7 @@ type keeper struct {
 	lost    bool
 }
 
-func newKeeper(memory store.Memory, report func(error)) *keeper {
+func newKeeper(memory store.Facts, report func(error)) *keeper {
 	return &keeper{
 		memory: memory, report: report,
 		turn: make(chan struct{}, 1), loss: make(chan struct{}, 1), pending: map[string]store.Fact{},

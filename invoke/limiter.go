@@ -78,7 +78,7 @@ type Limiter struct {
 // blocks for that, seven seconds at most. A store that waiting does not mend (a wrong
 // password, a right that is missing, a replica) is an error under every policy, which matches
 // store.ErrMisconfigured and says what to do. One that is away for now is an error under
-// store.Closed; otherwise it is logged, and joined when it is there.
+// store.FailClosed; otherwise it is logged, and joined when it is there.
 func NewLimiter(opts Options) (*Limiter, error) {
 	if opts.Limiter != nil {
 		return nil, errors.New("invoke: Limiter is set: a limiter is made of options of its own")
@@ -123,7 +123,7 @@ func (l *Limiter) setUp(opts Options) error {
 		errs = append(errs, fmt.Errorf("MaxWaiters is %d: want 0 for no bound, or more", opts.MaxWaiters))
 	}
 	if !opts.OnFailure.Valid() {
-		errs = append(errs, fmt.Errorf("OnFailure is %v: want store.Closed, Open or Local", opts.OnFailure))
+		errs = append(errs, fmt.Errorf("OnFailure is %v: want store.FailClosed, Open or Local", opts.OnFailure))
 	}
 	if opts.Learning > Off {
 		errs = append(errs, fmt.Errorf("Learning is %d: want On or Off", opts.Learning))

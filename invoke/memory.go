@@ -56,7 +56,7 @@ func (l *Limiter) check(c store.Checker, policy store.Policy) error {
 	ctx, cancel := context.WithTimeout(l.life, checkPatience)
 	defer cancel()
 	err := c.Check(ctx)
-	if errors.Is(err, store.ErrMisconfigured) || policy == store.Closed {
+	if errors.Is(err, store.ErrMisconfigured) || policy == store.FailClosed {
 		return err
 	}
 	return nil
@@ -69,7 +69,7 @@ func (l *Limiter) recall(policy store.Policy) error {
 	ctx, cancel := context.WithTimeout(l.life, storePatience)
 	defer cancel()
 	facts, err := l.keeper.memory.Load(ctx)
-	if err != nil && (policy == store.Closed || errors.Is(err, store.ErrMisconfigured)) {
+	if err != nil && (policy == store.FailClosed || errors.Is(err, store.ErrMisconfigured)) {
 		return fmt.Errorf("memory: %w", err)
 	}
 	l.keeper.note(err)

@@ -202,7 +202,7 @@ func TestMemoryThatCannotBeReadAtTheStart(t *testing.T) {
 
 		d.facts["flood/bad"] = store.Fact{Key: "flood/bad", Value: []byte(`{"until":7}`), Until: time.Now().Add(time.Hour)}
 		r := &recorder{}
-		_, call := process(t, invoke.Options{Store: d, OnFailure: store.Local, Observer: ofLimiter(r.Observe)}, &server{})
+		_, call := process(t, invoke.Options{Store: d, OnFailure: store.FailLocal, Observer: ofLimiter(r.Observe)}, &server{})
 		require.NoError(t, call(t.Context(), to(1)))
 		synctest.Wait()
 		require.Equal(t, []string{"store lost"}, r.kinds())
@@ -589,6 +589,6 @@ func (o ofLimiter) Observe(e invoke.Event) {
 
 // both is a store that keeps facts in one place and gates in another.
 type both struct {
-	store.Memory
+	store.Facts
 	ratelimit.Shared
 }

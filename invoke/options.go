@@ -65,9 +65,9 @@ type Options struct {
 	// store that is a ratelimit.Shared too, as that on Redis is, also holds the gates,
 	// for all processes of the account together. nil keeps and shares nothing. The
 	// limiter does not close it. It belongs to one account: see [ErrOtherAccount].
-	Store store.Memory
+	Store store.Facts
 	// OnFailure says what becomes of calls while the store is unavailable:
-	// store.Closed unless set. What a store keeps stops no call when it is lost while
+	// store.FailClosed unless set. What a store keeps stops no call when it is lost while
 	// the limiter runs: it is saved when the store is back.
 	OnFailure store.Policy
 
@@ -110,7 +110,7 @@ type Options struct {
 func (o *Options) inherit() error {
 	var err error
 	if o.RateLimits != nil || o.Chats != (ChatLimits{}) || o.Gates != nil || o.MaxWaiters != 0 || o.Learning != On ||
-		o.Refusals != (flood.GuardOptions{}) || o.Store != nil || o.OnFailure != store.Closed || o.Clock != nil {
+		o.Refusals != (flood.GuardOptions{}) || o.Store != nil || o.OnFailure != store.FailClosed || o.Clock != nil {
 		err = errors.New("Limiter is shared: give RateLimits, Chats, Gates, MaxWaiters, Learning, Refusals, Store, OnFailure and Clock to NewLimiter instead")
 	}
 	of := o.Limiter.opts

@@ -15,26 +15,26 @@ import (
 	"github.com/gotd/td/clock"
 	"github.com/gotd/td/tgerr"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
 )
 
 // remote is a memory that is some way off: what is saved there arrives late.
 type remote struct {
-	store.Memory
+	store.Facts
 	way time.Duration
 }
 
 func (r remote) Save(ctx context.Context, facts ...store.Fact) error {
 	time.Sleep(r.way)
-	return r.Memory.Save(ctx, facts...)
+	return r.Facts.Save(ctx, facts...)
 }
 
 func (r remote) Watch(ctx context.Context, f func(store.Fact)) error {
-	return r.Memory.Watch(ctx, func(fact store.Fact) { time.Sleep(r.way); f(fact) })
+	return r.Facts.Watch(ctx, func(fact store.Fact) { time.Sleep(r.way); f(fact) })
 }
 
 // A store tells a process what it has saved itself, a moment later, when that may have been

@@ -33,7 +33,7 @@ func (c checked) Check(context.Context) error { return c.err }
 var errPassword = fmt.Errorf("%w, %w: wrong password", store.ErrUnavailable, store.ErrMisconfigured)
 
 func TestStoreThatWaitingDoesNotMendFailsTheLimiterUnderEveryPolicy(t *testing.T) {
-	for _, policy := range []store.Policy{store.Closed, store.Open, store.Local} {
+	for _, policy := range []store.Policy{store.FailClosed, store.FailOpen, store.FailLocal} {
 		for name, opts := range map[string]invoke.Options{
 			"facts":           {Store: checked{stuck: &stuck{disk: newDisk()}, err: errPassword}},
 			"facts and gates": {Store: sharing{checked: checked{stuck: &stuck{disk: newDisk()}, err: errPassword}}},
@@ -52,12 +52,12 @@ func TestStoreThatWaitingDoesNotMendFailsTheLimiterUnderEveryPolicy(t *testing.T
 }
 
 func TestStoreThatIsAwayAtTheStartFailsTheLimiterUnderClosedOnly(t *testing.T) {
-	for _, policy := range []store.Policy{store.Closed, store.Open, store.Local} {
+	for _, policy := range []store.Policy{store.FailClosed, store.FailOpen, store.FailLocal} {
 		synctest.Test(t, func(t *testing.T) {
 			limiter, err := invoke.NewLimiter(invoke.Options{
 				Store: sharing{checked: checked{stuck: &stuck{disk: newDisk()}, err: store.ErrUnavailable}}, OnFailure: policy, Logger: zap.NewNop(),
 			})
-			if policy == store.Closed {
+			if policy == store.FailClosed {
 				require.ErrorIs(t, err, store.ErrUnavailable)
 				return
 			}
@@ -72,7 +72,7 @@ func TestStoreThatIsLostIsLoggedWithoutAnObserver(t *testing.T) {
 		core, logged := observer.New(zap.InfoLevel)
 		d := &stuck{disk: newDisk()}
 		d.set(false, true)
-		limiter, err := invoke.NewLimiter(invoke.Options{Store: d, OnFailure: store.Local, Logger: zap.New(core)})
+		limiter, err := invoke.NewLimiter(invoke.Options{Store: d, OnFailure: store.FailLocal, Logger: zap.New(core)})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Equal(t, 1, logged.FilterMessageSnippet("The store is away").Len())

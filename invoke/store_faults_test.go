@@ -131,7 +131,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 					d, gates := &stuck{disk: newDisk()}, &faulty{}
 					var running, closed atomic.Bool
 					limiter, call := process(t, invoke.Options{
-						Store: both{d, gates}, OnFailure: store.Local,
+						Store: both{d, gates}, OnFailure: store.FailLocal,
 						Observer: ofLimiter(func(invoke.Event) {
 							if closed.Load() {
 								t.Error("told after the end")
@@ -181,7 +181,7 @@ func TestObserverThatCallsTheLimiterWhenTheStoreIsLost(t *testing.T) {
 					var call func(context.Context, bin.Encoder) error
 					done := make(chan struct{}, 10)
 					limiter, call = process(t, invoke.Options{
-						Store: both{d, gates}, OnFailure: store.Local,
+						Store: both{d, gates}, OnFailure: store.FailLocal,
 						Observer: invoke.ObserverFunc(func(e invoke.Event) {
 							if e.Kind == invoke.StoreLost {
 								do(limiter, call)
@@ -252,7 +252,7 @@ func (f *faulty) Take(ctx context.Context, charges []ratelimit.Charge) (bool, []
 func TestOneOutageIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, gates, r := &stuck{disk: newDisk()}, &faulty{}, &recorder{}
-		_, call := process(t, invoke.Options{Store: both{d, gates}, OnFailure: store.Local, Observer: ofLimiter(r.Observe)}, floods(1, "FLOOD_WAIT_9"))
+		_, call := process(t, invoke.Options{Store: both{d, gates}, OnFailure: store.FailLocal, Observer: ofLimiter(r.Observe)}, floods(1, "FLOOD_WAIT_9"))
 		d.set(false, true)
 		gates.fail(true)
 		require.NoError(t, call(t.Context(), to(1)))

@@ -38,9 +38,9 @@ func (l *Limiter) withoutStore() string {
 	switch {
 	case !l.shares:
 		return "what is to be kept is written when it is back"
-	case l.opts.OnFailure == store.Open:
+	case l.opts.OnFailure == store.FailOpen:
 		return "calls go out without limits until it is back"
-	case l.opts.OnFailure == store.Local:
+	case l.opts.OnFailure == store.FailLocal:
 		return "this process keeps to the limits by itself until it is back"
 	default:
 		return "calls are refused until it is back"

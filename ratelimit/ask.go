@@ -72,7 +72,7 @@ func (l *Limiter) askLocked(w *waiter) error {
 		w.takeAt(min(now, w.due(now)), now)
 		w.by = account
 	case err == nil:
-	case l.policy == store.Local && !w.open(now):
+	case l.policy == store.FailLocal && !w.open(now):
 		return nil // another's turn, or other rules
 	default:
 		return l.aloneLocked(w, err)
@@ -107,9 +107,9 @@ func (l *line) see(found Found, admitted bool, now int64) {
 // failed so.
 func (l *Limiter) aloneLocked(w *waiter, err error) error {
 	switch l.policy {
-	case store.Open:
+	case store.FailOpen:
 		w.granted, w.at = true, l.last
-	case store.Local:
+	case store.FailLocal:
 		w.takeAt(w.due(l.last), l.last)
 		w.by = process
 	default:
@@ -121,7 +121,7 @@ func (l *Limiter) aloneLocked(w *waiter, err error) error {
 // freeLocked reports whether a call passes at once and is not counted: the store is
 // unavailable, that opens the gates, and they are not paused.
 func (l *Limiter) freeLocked(w *waiter) bool {
-	if l.policy != store.Open || l.outage.err == nil {
+	if l.policy != store.FailOpen || l.outage.err == nil {
 		return false
 	}
 	for i := range w.places {

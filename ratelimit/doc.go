@@ -63,7 +63,7 @@
 //
 // While the store is unavailable, [Options.OnFailure] decides. It is asked again every
 // 100 ms, and later every second, by a call that comes then. Each ask says what the
-// process itself knows to be used, so that a store that was away under [store.Local],
+// process itself knows to be used, so that a store that was away under [store.FailLocal],
 // or comes back empty, lets no burst through.
 //
 // A change of limits ([Limiter.Update]) is one of this process.

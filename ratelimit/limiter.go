@@ -22,9 +22,9 @@ type Options struct {
 	// Shared keeps the state of all gates for several processes, see the package's
 	// documentation. nil limits this process alone.
 	Shared Shared
-	// OnFailure is what becomes of a call while Shared is unavailable: [store.Closed],
+	// OnFailure is what becomes of a call while Shared is unavailable: [store.FailClosed],
 	// the default, fails it with an error that matches [store.ErrUnavailable],
-	// [store.Open] admits it at once and counts nothing, [store.Local] decides by what
+	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] decides by what
 	// this process knows. A paused gate stays paused under each.
 	OnFailure store.Policy
 	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
@@ -251,7 +251,7 @@ const justTaken = math.MaxInt64
 //
 // With [Options.Shared] it gives back there too, which may take up to 100 ms; what fails
 // to come back is refilled by time. A call that passed while the store was unavailable has
-// paid nothing there, under [store.Open] nothing at all, and should not be refunded.
+// paid nothing there, under [store.FailOpen] nothing at all, and should not be refunded.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
 	if l.check(cost, gates) != nil {
 		return

@@ -38,7 +38,7 @@ func (l *Limiter) heardLocked(err error, probe bool) {
 		o.err = nil
 	case o.err == nil:
 		o.err, o.pause = err, firstPause
-		if l.policy == store.Open {
+		if l.policy == store.FailOpen {
 			l.wakeAllLocked()
 		}
 	case probe:

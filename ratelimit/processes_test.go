@@ -418,7 +418,7 @@ func (o *outages) limiter(m ratelimit.Shared, policy store.Policy) *ratelimit.Li
 func TestClosedFailsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, o := newMemory(time.Millisecond), &outages{}
-		l := o.limiter(m, store.Closed)
+		l := o.limiter(m, store.FailClosed)
 		g := newGate(t, l, "g", 1, 1)
 		require.NoError(t, l.Acquire(t.Context(), 1, g))
 		m.setDown(true)
@@ -461,7 +461,7 @@ func TestClosedFailsInAnOutage(t *testing.T) {
 func TestOpenAdmitsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, o := newMemory(time.Millisecond), &outages{}
-		l := o.limiter(m, store.Open)
+		l := o.limiter(m, store.FailOpen)
 		g, paused := newGate(t, l, "g", 0.001, 1), newGate(t, l, "paused", 0, 1)
 		other := newGate(t, l, "other", 1, 1)
 		require.NoError(t, l.Acquire(t.Context(), 1, g))
@@ -499,7 +499,7 @@ func TestOpenAdmitsInAnOutage(t *testing.T) {
 func TestLocalGoesOnInAnOutageAndComesBackWithoutABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, o := newMemory(time.Millisecond), &outages{}
-		l := o.limiter(m, store.Local)
+		l := o.limiter(m, store.FailLocal)
 		limit := ratelimit.Limit{Rate: 10, Burst: 20}
 		g := newGate(t, l, "g", limit.Rate, limit.Burst)
 		window := newGates(t, l, ratelimit.Window{Limit: 200, Period: 10 * time.Second}).Key(1)
@@ -588,7 +588,7 @@ func TestOutageIsToldByOneAtATimeAndMayCallTheLimiter(t *testing.T) {
 			busy atomic.Int32
 			told atomic.Int32
 		)
-		l = ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Local, OnOutage: func(error) {
+		l = ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, OnOutage: func(error) {
 			assert.Equal(t, int32(1), busy.Add(1))
 			defer busy.Add(-1)
 			told.Add(1)
@@ -621,7 +621,7 @@ func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(0)
 		var told []error
-		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Open, OnOutage: func(err error) { told = append(told, err) }})
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailOpen, OnOutage: func(err error) { told = append(told, err) }})
 		g := newGate(t, l, "g", 10, 10)
 		m.setDown(true)
 		for range 1000 {
@@ -665,7 +665,7 @@ func TestSetsOfOneNameHaveRulesOfTheirOwn(t *testing.T) {
 func TestOnOutageThatPanicsClosesNoGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(time.Millisecond)
-		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.Local, OnOutage: func(error) { panic("told") }})
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, OnOutage: func(error) { panic("told") }})
 		g := newGate(t, l, "g", 1, 10)
 		for _, down := range []bool{true, false, true} {
 			m.setDown(down)

@@ -28,22 +28,22 @@ type Checker interface {
 type Policy uint8
 
 const (
-	// Closed refuses: nothing is admitted that the store has not agreed to.
-	Closed Policy = iota
-	// Open admits, and counts nothing.
-	Open
-	// Local decides by what this process knows itself.
-	Local
+	// FailClosed refuses: nothing is admitted that the store has not agreed to.
+	FailClosed Policy = iota
+	// FailOpen admits, and counts nothing.
+	FailOpen
+	// FailLocal decides by what this process knows itself.
+	FailLocal
 )
 
 // String returns "closed", "open" or "local".
 func (p Policy) String() string {
 	switch p {
-	case Closed:
+	case FailClosed:
 		return "closed"
-	case Open:
+	case FailOpen:
 		return "open"
-	case Local:
+	case FailLocal:
 		return "local"
 	default:
 		return fmt.Sprintf("Policy(%d)", p)
@@ -52,7 +52,7 @@ func (p Policy) String() string {
 
 // ParsePolicy is the reverse of [Policy.String]. The error names what it takes.
 func ParsePolicy(name string) (Policy, error) {
-	for _, p := range [...]Policy{Closed, Open, Local} {
+	for _, p := range [...]Policy{FailClosed, FailOpen, FailLocal} {
 		if p.String() == name {
 			return p, nil
 		}
@@ -61,4 +61,4 @@ func ParsePolicy(name string) (Policy, error) {
 }
 
 // Valid reports whether p is one of the three.
-func (p Policy) Valid() bool { return p <= Local }
+func (p Policy) Valid() bool { return p <= FailLocal }

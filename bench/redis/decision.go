@@ -16,16 +16,16 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // kinds are the decisions that are measured.
 func kinds() []string {
 	return []string{
 		"one bucket", "chat, category and global", "group window, category and global",
-		"keyed bucket", "keyed sliding", "redis_rate", "redis_rate, one after the other for three",
+		"quota bucket", "quota sliding", "redis_rate", "redis_rate, one after the other for three",
 	}
 }
 
@@ -63,8 +63,8 @@ func decider(ctx context.Context, kind, addr, account string, messages *atomic.I
 		}
 		return err
 	}
-	decide := func(ctx context.Context, n int, w keyed.Window) error {
-		r := keyed.Request{Key: strconv.Itoa(n % chats), Window: w, Cost: 1, Record: true}
+	decide := func(ctx context.Context, n int, w quota.Window) error {
+		r := quota.Request{Key: strconv.Itoa(n % chats), Window: w, Cost: 1, Record: true}
 		got, err := s.Decide(ctx, r)
 		if err == nil && got.Limited {
 			err = fmt.Errorf("there was no room")
@@ -88,10 +88,10 @@ func decider(ctx context.Context, kind, addr, account string, messages *atomic.I
 			return take(ctx, chat, category, global)
 		case "group window, category and global":
 			return take(ctx, group, category, global)
-		case "keyed bucket":
-			return decide(ctx, n, keyed.Window{Limit: 1 << 20, Period: time.Second, Kind: keyed.Bucket})
-		case "keyed sliding":
-			return decide(ctx, n, keyed.Window{Limit: 20, Period: 100 * time.Millisecond})
+		case "quota bucket":
+			return decide(ctx, n, quota.Window{Limit: 1 << 20, Period: time.Second, Kind: quota.Bucket})
+		case "quota sliding":
+			return decide(ctx, n, quota.Window{Limit: 20, Period: 100 * time.Millisecond})
 		case "redis_rate":
 			return allow(ctx, "global")
 		default:

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weirtg/weir/keyed"
-	"github.com/weirtg/weir/store/redisstore"
+	"github.com/weirtg/weir/quota"
+	"github.com/weirtg/weir/redisstore"
 )
 
 // The faults of redis_rate that this store does not have. The peer's side is asserted
@@ -22,7 +22,7 @@ type both struct {
 	server *miniredis.Miniredis
 	now    time.Time
 	peer   *redis_rate.Limiter
-	weir   *keyed.Limiter
+	weir   *quota.Limiter
 }
 
 func start(t *testing.T) *both {
@@ -30,7 +30,7 @@ func start(t *testing.T) *both {
 	c := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true, MaxRetries: -1})
 	s, err := redisstore.New(redisstore.Options{Client: c, Account: "a", Timeout: 10 * time.Second})
 	require.NoError(t, err)
-	limiter, err := keyed.New(keyed.Options{Store: s})
+	limiter, err := quota.New(quota.Options{Store: s})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, limiter.Close())
@@ -49,7 +49,7 @@ func (b *both) pass(d time.Duration) {
 
 func TestClockSetBackLocksAKey(t *testing.T) {
 	b, ctx := start(t), context.Background()
-	limit, w := redis_rate.PerSecond(1), keyed.Window{Limit: 1, Period: time.Second, Kind: keyed.Bucket}
+	limit, w := redis_rate.PerSecond(1), quota.Window{Limit: 1, Period: time.Second, Kind: quota.Bucket}
 	theirs, err := b.peer.Allow(ctx, "k", limit)
 	require.NoError(t, err)
 	require.Equal(t, 1, theirs.Allowed)
@@ -81,6 +81,6 @@ func TestACostThatNeverFitsIsGivenAWait(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, theirs.Allowed, "redis_rate: it waited as told, in vain")
 
-	_, err = b.weir.ChargeN(ctx, "k", keyed.Window{Limit: 1, Period: time.Second, Kind: keyed.Bucket}, 5)
-	require.True(t, errors.Is(err, keyed.ErrImpossible))
+	_, err = b.weir.ChargeN(ctx, "k", quota.Window{Limit: 1, Period: time.Second, Kind: quota.Bucket}, 5)
+	require.True(t, errors.Is(err, quota.ErrImpossible))
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirtg/weir/redisstore"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/redisstore"
 )
 
 // news measures how long a fact takes to another process that watches.

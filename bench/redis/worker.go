@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/redisstore"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/redisstore"
 )
 
 // job is what a process is told to do.

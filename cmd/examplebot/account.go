@@ -45,11 +45,7 @@ func (a account) run(ctx context.Context) (report, error) {
 	if a.cfg.TestDC {
 		t.DCList = dcs.Test()
 	}
-	k, err := a.open(ctx, a.cfg)
-	if err != nil {
-		return nil, err
-	}
-	b, stop, err := a.start(a.cfg.AppID, a.cfg.AppHash.Reveal(), t, k)
+	b, stop, err := a.start(ctx, a.cfg, t)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +63,7 @@ func (a account) run(ctx context.Context) (report, error) {
 		Seconds:    seconds(time.Since(start)),
 		Answered:   b.count.answered.Load(),
 		Unanswered: b.count.unanswered.Load(),
-		traffic:    b.traffic(a.tally.now()),
+		traffic:    b.traffic(a.tally),
 	}, err
 }
 

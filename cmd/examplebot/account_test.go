@@ -44,7 +44,7 @@ func newAccount(t *testing.T, p *program, flags runCommand) (account, *localdc.C
 		"SESSION_FILE": filepath.Join(t.TempDir(), "session.json"),
 		"STORE":        filepath.Join(t.TempDir(), "store.db"),
 	}
-	cfg, err := config.Load("", p.process().getenv)
+	cfg, err := config.Load("", p.process().getenv, config.Flags{HTTP: string(flags.HTTP), LogLevel: string(flags.LogLevel)})
 	require.NoError(t, err)
 	s, err := flags.settings(cfg, p.process())
 	require.NoError(t, err)
@@ -54,9 +54,7 @@ func newAccount(t *testing.T, p *program, flags runCommand) (account, *localdc.C
 // startBot is the bot of an account for a test that runs it by itself.
 func startBot(t *testing.T, a account) *bot {
 	t.Helper()
-	k, err := a.open(t.Context(), a.cfg)
-	require.NoError(t, err)
-	b, stop, err := a.start(1, "hash", a.base, k)
+	b, stop, err := a.start(t.Context(), a.cfg, a.base)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stop()) })
 	return b

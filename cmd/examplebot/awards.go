@@ -9,31 +9,30 @@ import (
 
 	"github.com/gotd/td/tg"
 
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
 )
 
-// The rules of awards: a member hands out one a minute, and gets three a day, however many
-// people want to give one.
+// A member may give one award a minute and get three a day, whoever gives them.
 var (
-	awardsAMinute = keyed.Window{Limit: 1, Period: time.Minute}
-	awardsADay    = keyed.Window{Limit: 3, Period: 24 * time.Hour}
+	awardsAMinute = quota.Window{Limit: 1, Period: time.Minute}
+	awardsADay    = quota.Window{Limit: 3, Period: 24 * time.Hour}
 )
 
-// errEnough ends an award that its member may not get.
+// errEnough is why somebody gets no further award.
 var errEnough = errors.New("enough awards")
 
-// awards counts what members of a chat give each other.
-type awards struct{ limits *keyed.Limiter }
+// awards counts the awards that members of a chat give each other.
+type awards struct{ limits *quota.Limiter }
 
-// give answers /award NAME. Who may not be given another costs the giver nothing.
+// give answers /award NAME. An award that NAME may not get costs the giver nothing.
 func (a awards) give(ctx context.Context, m *tg.Message) string {
 	name := member(m.Message)
 	if name == "" {
 		return "Whom? Write /award and a name."
 	}
-	var got keyed.Result
-	turn, err := a.limits.Do(ctx, keyed.Key("award", "from", chatOf(m), giver(m)), awardsAMinute, func(ctx context.Context) (err error) {
-		got, err = a.limits.Charge(ctx, keyed.Key("award", "to", chatOf(m), name), awardsADay)
+	var got quota.Result
+	turn, err := a.limits.Do(ctx, quota.Key("award", "from", chatOf(m), giver(m)), awardsAMinute, func(ctx context.Context) (err error) {
+		got, err = a.limits.Charge(ctx, quota.Key("award", "to", chatOf(m), name), awardsADay)
 		if err == nil && got.Limited {
 			err = errEnough
 		}
@@ -56,7 +55,7 @@ func (a awards) left(ctx context.Context, m *tg.Message) string {
 	if name == "" {
 		return "Whose? Write /awards and a name."
 	}
-	got, err := a.limits.Peek(ctx, keyed.Key("award", "to", chatOf(m), name), awardsADay)
+	got, err := a.limits.Peek(ctx, quota.Key("award", "to", chatOf(m), name), awardsADay)
 	if err != nil {
 		return "Awards cannot be counted right now. Try again later."
 	}

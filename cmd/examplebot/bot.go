@@ -24,6 +24,7 @@ import (
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/quota"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -37,6 +38,7 @@ type bot struct {
 	updates *updates.Manager
 	logger  *zap.Logger
 
+	awards    awards
 	answers   group         // those under way
 	again     chan struct{} // holds one when the connection is back
 	connected atomic.Bool
@@ -46,14 +48,14 @@ type bot struct {
 
 // botCount is what the bot did.
 type botCount struct {
-	answered, unanswered       atomic.Int64
-	typing, busyTyping, noRoom atomic.Int64 // typing notices: sent, not tried, refused
+	answered, unanswered atomic.Int64
+	typing, noTyping     atomic.Int64 // typing notices: sent, left out
 }
 
-// newBot returns a bot that is not connected yet. Of opts it sets what has to do with
-// updates.
-func newBot(appID int, appHash string, opts client.Options) (*bot, error) {
-	b := &bot{logger: opts.Logger, again: make(chan struct{}, 1)}
+// newBot returns a bot that is not connected yet and counts awards with limits. It sets
+// the options that concern updates.
+func newBot(appID int, appHash string, opts client.Options, limits *quota.Limiter) (*bot, error) {
+	b := &bot{logger: opts.Logger, awards: awards{limits}, again: make(chan struct{}, 1)}
 
 	dispatcher := tg.NewUpdateDispatcher()
 	dispatcher.OnNewMessage(func(ctx context.Context, e tg.Entities, u *tg.UpdateNewMessage) error {
@@ -194,9 +196,9 @@ func (b *bot) reply(m *tg.Message) func(context.Context) string {
 	case "/limits":
 		return func(context.Context) string { return b.limits() }
 	case "/award":
-		return func(ctx context.Context) string { return awards{b.client.Keyed()}.give(ctx, m) }
+		return func(ctx context.Context) string { return b.awards.give(ctx, m) }
 	case "/awards":
-		return func(ctx context.Context) string { return awards{b.client.Keyed()}.left(ctx, m) }
+		return func(ctx context.Context) string { return b.awards.left(ctx, m) }
 	}
 	if _, private := m.PeerID.(*tg.PeerUser); private && m.Message != "" {
 		return say(m.Message)
@@ -225,12 +227,12 @@ func (b *bot) limits() string {
 // got while a call waits.
 func (b *bot) typing(ctx context.Context, to tg.InputPeerClass) {
 	if b.client.Congestion() >= busy {
-		b.count.busyTyping.Add(1)
+		b.count.noTyping.Add(1)
 		return
 	}
 	permit, err := b.client.TryAcquire(classify.Message)
 	if err != nil {
-		b.count.noRoom.Add(1)
+		b.count.noTyping.Add(1)
 		return
 	}
 	defer permit.Return()

@@ -39,8 +39,8 @@ type broadcast struct {
 	each  int    // messages to a chat
 	step  func() // called after each message, by several goroutines
 
-	congestion samples
-	backedOff  time.Duration // in which it could have sent
+	seen      []float64     // the congestion at each look
+	backedOff time.Duration // time in which it could have sent
 }
 
 // text is the message number i of a broadcast.
@@ -83,7 +83,7 @@ func (b *broadcast) turn(ctx context.Context) (*ratelimit.Permit, error) {
 	start := time.Now()
 	for {
 		congestion := b.bot.client.Congestion()
-		b.congestion.add(congestion)
+		b.seen = append(b.seen, congestion)
 		if congestion <= broadcastCongestion {
 			permit, err := b.bot.client.TryAcquire(classify.Message)
 			if err == nil {
@@ -102,21 +102,11 @@ func (b *broadcast) turn(ctx context.Context) (*ratelimit.Permit, error) {
 	}
 }
 
-// samples is the mean and the highest of what was seen.
-type samples struct {
-	n            int
-	sum, highest float64
-}
-
-func (s *samples) add(v float64) {
-	s.n++
-	s.sum += v
-	s.highest = max(s.highest, v)
-}
-
-func (s *samples) mean() float64 {
-	if s.n == 0 {
-		return 0
+// congestion sums up what turn saw.
+func (b *broadcast) congestion() (c congestion) {
+	for _, v := range b.seen {
+		c.Mean += v / float64(len(b.seen))
+		c.Highest = max(c.Highest, v)
 	}
-	return s.sum / float64(s.n)
+	return congestion{rounded(c.Mean), rounded(c.Highest)}
 }

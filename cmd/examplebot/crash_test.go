@@ -59,7 +59,7 @@ func TestCrashLife(t *testing.T) {
 	p.env = map[string]string{
 		"APP_ID": "12345", "APP_HASH": testHash, "BOT_TOKEN": testToken, "SESSION_FILE": l.Session, "STORE": l.Store,
 	}
-	cfg, err := config.Load("", p.process().getenv)
+	cfg, err := config.Load("", p.process().getenv, config.Flags{})
 	require.NoError(t, err)
 	s, err := runCommand{}.settings(cfg, p.process())
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"regexp"
@@ -23,14 +24,14 @@ import (
 // faster than Telegram does.
 func smallDemo(t *testing.T, p *program, flags runCommand) demo {
 	t.Helper()
-	s, err := flags.settings(config.Config{LogLevel: "info"}, p.process())
+	s, err := flags.settings(config.Config{LogLevel: "info", HTTP: string(flags.HTTP)}, p.process())
 	require.NoError(t, err)
 	s.limits.RateLimits = map[classify.Category]ratelimit.Change{
 		classify.Message: ratelimit.Rate(50).Burst(20),
 		classify.Global:  ratelimit.Rate(100).Burst(100),
 	}
 	s.limits.Chats.Private = ratelimit.Rate(20).Burst(5) // as below
-	d := newDemo(s, config.Config{StoreFile: config.DefaultStoreFile})
+	d := newDemo(s, config.Config{})
 	d.dc.Limits.Account = localdc.Rate{PerSecond: 60, Burst: 25}
 	d.dc.Limits.Chat = localdc.Rate{PerSecond: 20, Burst: 5}
 	d.chats, d.pause = 20, 100*time.Millisecond
@@ -92,21 +93,15 @@ func TestOutputIsWholeAndAddsUp(t *testing.T) {
 	}
 	sent := figures(`sent +# of`)[0]
 	answered := figures(`answered +# of`)[0]
-	when := figures(`# before the broadcast, # during it, # when it was over`)
-	require.Equal(t, answered, when[0]+when[1]+when[2])
-	went := figures(`in which # messages went out: its own # and # answers`)
-	require.Equal(t, []float64{sent + when[1], sent, when[1]}, went)
-	least := figures(`no less than # s`)[0]
-	sum := figures(`# calls, of which # could go at once; \(# − #\) / #\)`)
-	require.Equal(t, sum[:2], sum[2:4])
-	require.InDelta(t, least, (sum[2]-sum[3])/sum[4], 0.001)
+	time := figures(`# s for the broadcast and the # answers meanwhile; the limits allow no less than # s: it took # times`)
+	require.Less(t, time[1], answered)
+	require.InDelta(t, time[0], time[2]*time[3], 0.01)
 	calls := figures(`calls +#: # messages, # typing notices, # others`)
 	require.Equal(t, calls[0], calls[1]+calls[2]+calls[3])
 	require.Equal(t, sent+answered, calls[1])
 	require.Greater(t, calls[3], 0.0)
-	typing := figures(`typing +# notices sent, # left out: # as .* or more, # as`)
+	typing := figures(`typing +# notices sent, # left out`)
 	require.Equal(t, calls[2], typing[0])
-	require.Equal(t, typing[1], typing[2]+typing[3])
 	require.Equal(t, answered, typing[0]+typing[1], "each answer is announced or not")
 	for _, category := range classify.Categories() { // answers are shown whole
 		require.Contains(t, p.stdout.String(), "\n      "+category.String()+": ")
@@ -146,10 +141,10 @@ func TestReportAsJSON(t *testing.T) {
 
 	fields := decode(t, p.stdout.String())
 	for _, name := range []string{
-		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "answered_before", "longest_answer_seconds",
+		"ok", "interrupted", "chats", "messages", "sent", "lost", "duplicates", "asked", "answered", "longest_answer_seconds",
 		"floods", "seconds", "least_seconds", "ratio", "limit", "meanwhile", "backed_off_seconds", "congestion",
-		"calls", "client_floods", "waits", "waited_seconds", "longest_wait_seconds", "tokens_left",
-		"typing_sent", "typing_skipped", "typing_busy",
+		"calls", "client_floods", "waits", "waited_seconds", "longest_wait_seconds",
+		"typing_sent", "typing_skipped",
 	} {
 		require.Contains(t, fields, name)
 		delete(fields, name)
@@ -239,33 +234,32 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestLeastTime(t *testing.T) {
-	before := map[classify.Category]ratelimit.GateStats{
-		classify.Message: {Name: "message", Limit: ratelimit.Limit{Rate: 20, Burst: 30}, Tokens: 30},
-		classify.Query:   {Name: "query", Limit: ratelimit.Limit{Rate: 30, Burst: 50}, Tokens: 0.5},
-		classify.Global:  {Name: "global", Limit: ratelimit.Limit{Rate: 30, Burst: 40}, Tokens: 40},
-	}
 	for _, test := range []struct {
 		name          string
 		client        ratelimit.Limit
-		sends, reads  int
+		used          float64 // of the client's tokens, before
+		global        float64 // the rate of all calls, if not 30
+		sends         int
 		account, chat localdc.Rate
 		each          int
 		least         time.Duration
 		limit         string
 	}{
 		{name: "the client's category", sends: 300, each: 3, account: localdc.Rate{PerSecond: 30, Burst: 30}, least: 13500 * time.Millisecond, limit: "client message 20/s burst 30"},
-		{name: "tokens at the start", reads: 31, each: 1, least: 1016666666 * time.Nanosecond, limit: "client query 30/s burst 50"},
-		{name: "all calls", sends: 40, reads: 60, each: 1, least: 2 * time.Second, limit: "client global 30/s burst 40"},
+		{name: "tokens at the start", used: 29.5, sends: 31, each: 1, least: 1525 * time.Millisecond, limit: "client message 20/s burst 30"},
+		{name: "all calls", global: 10, sends: 100, each: 1, least: 6 * time.Second, limit: "client global 10/s burst 40"},
 		{name: "the data centre", sends: 300, each: 3, account: localdc.Rate{PerSecond: 10, Burst: 30}, least: 27 * time.Second, limit: "data centre account"},
 		{name: "a chat", sends: 300, each: 23, chat: localdc.Rate{PerSecond: 1, Burst: 3}, least: 20 * time.Second, limit: "data centre chat"},
 		{name: "a chat of the client's", sends: 300, each: 23, client: ratelimit.Limit{Rate: 0.5, Burst: 3}, chat: localdc.Rate{PerSecond: 1, Burst: 3}, least: 40 * time.Second, limit: "client chat 0.5/s burst 3"},
 		{name: "chats that are faster", sends: 300, each: 3, client: ratelimit.Limit{Rate: 1, Burst: 3}, least: 13500 * time.Millisecond, limit: "client message 20/s burst 30"},
 		{name: "nothing", sends: 30, each: 1, limit: "none"},
 	} {
-		calls := map[classify.Category]int{classify.Message: test.sends, classify.Query: test.reads, classify.Global: test.sends + test.reads}
-		least, limit, sum := leastTime(before, calls, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
+		before := map[classify.Category]ratelimit.GateStats{
+			classify.Message: {Name: "message", Limit: ratelimit.Limit{Rate: 20, Burst: 30}, Tokens: 30 - test.used},
+			classify.Global:  {Name: "global", Limit: ratelimit.Limit{Rate: cmp.Or(test.global, 30), Burst: 40}, Tokens: 40 - test.used},
+		}
+		least, limit := leastTime(before, test.client, localdc.Limits{Account: test.account, Chat: test.chat}, test.sends, test.each)
 		require.Equal(t, test.least, least, test.name)
 		require.Equal(t, test.limit, limit, test.name)
-		require.Equal(t, test.least > 0, sum != "", test.name)
 	}
 }

@@ -105,26 +105,27 @@ func TestClassifyNamesAllThatAreNoFunctions(t *testing.T) {
 
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	for want, args := range map[string][]string{
-		"unknown flag --bogus":                                          {"--bogus"},
-		"unknown flag --jsn":                                            {"-jsn"},
-		"unexpected argument bogus; see examplebot --help":              {"bogus"},
-		`expected "<name> ..."`:                                         {"classify"},
-		"unknown flag --json; see examplebot classify --help":           {"classify", "--json", "help.getConfig"},
-		`flag --json applies to the default command "run"`:              {"--json", "classify", "help.getConfig"},
-		"--http: no value: want HOST:PORT":                              {"--http"},
-		"--http: no value: want HOST:PORT; see examplebot --help":       {"run", "--http", "--json"},
-		"--config: no value: want FILE":                                 {"--config="},
-		"--log-level: no value: want LEVEL":                             {"--log-level", ""},
-		`but got "maybe"`:                                               {"--json=maybe"},
-		`":9090" names no host: write 127.0.0.1`:                        {"--http", ":9090"},
-		`"9090" is not host:port`:                                       {"-http", "9090"},
-		`"127.0.0.1:65536" is not host:port`:                            {"--http=127.0.0.1:65536"},
-		`--log-level: "loud" is no level`:                               {"--log-level", "loud"},
-		`--log-level: "fatal" is no level`:                              {"--log-level", "fatal"},
-		"no-such-file.yaml":                                             {"--config", "no-such-file.yaml"},
-		"rate_limits.media is 0/s burst 10, which lets nothing through": {"--config", "testdata/paused.yaml"},
-		"chats.private is 0/s burst 3, which lets nothing through":      {"--config", "testdata/paused-chats.yaml"},
-		"rate_limits.massage is not a known key;":                       {"--config", "testdata/wrong.yaml"},
+		"unknown flag --bogus":                                                          {"--bogus"},
+		"unknown flag --jsn":                                                            {"-jsn"},
+		"unexpected argument bogus; see examplebot --help":                              {"bogus"},
+		`expected "<name> ..."`:                                                         {"classify"},
+		"unknown flag --json; see examplebot classify --help":                           {"classify", "--json", "help.getConfig"},
+		`flag --json applies to the default command "run"`:                              {"--json", "classify", "help.getConfig"},
+		"--http: no value: want HOST:PORT":                                              {"--http"},
+		"--http: no value: want HOST:PORT; see examplebot --help":                       {"run", "--http", "--json"},
+		"--config: no value: want FILE":                                                 {"--config="},
+		"--log-level: no value: want LEVEL":                                             {"--log-level", ""},
+		`but got "maybe"`:                                                               {"--json=maybe"},
+		`":9090" names no host and would listen on every network; write 127.0.0.1:9090`: {"--http", ":9090"},
+		`--http: "9090" names no host`:                                                  {"-http", "9090"},
+		`"127.0.0.1" is not host:port`:                                                  {"--http=127.0.0.1"},
+		`"127.0.0.1:65536" does not end in a port from 0 to 65535`:                      {"--http=127.0.0.1:65536"},
+		`--log-level: "loud" is not a level; write debug, info`:                         {"--log-level", "loud"},
+		`--log-level: "fatal" is not a level; write debug, info`:                        {"--log-level", "fatal"},
+		"no-such-file.yaml":                                                             {"--config", "no-such-file.yaml"},
+		"rate_limits.media is 0/s burst 10, which lets nothing through":                 {"--config", "testdata/paused.yaml"},
+		"chats.private is 0/s burst 3, which lets nothing through":                      {"--config", "testdata/paused-chats.yaml"},
+		"rate_limits.massage is not a known key;":                                       {"--config", "testdata/wrong.yaml"},
 	} {
 		var p program
 		require.Equal(t, exitUsage, p.run(t, args...), "%v: %s", args, &p.stderr)
@@ -190,7 +191,7 @@ func TestDashes(t *testing.T) {
 
 // The example says that its limits are the defaults.
 func TestExampleConfigurationHasTheDefaultLimits(t *testing.T) {
-	cfg, err := config.Load("../../config/example.yaml", nil)
+	cfg, err := config.Load("../../config/example.yaml", nil, config.Flags{})
 	require.NoError(t, err)
 	changes, err := rateLimits(cfg.RateLimits)
 	require.NoError(t, err)

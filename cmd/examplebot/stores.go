@@ -5,41 +5,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/weirtg/weir/boltstore"
 	"github.com/weirtg/weir/config"
 	"github.com/weirtg/weir/invoke"
-	"github.com/weirtg/weir/keyed"
+	"github.com/weirtg/weir/quota"
+	"github.com/weirtg/weir/redisstore"
 	"github.com/weirtg/weir/store"
-	"github.com/weirtg/weir/store/boltstore"
-	"github.com/weirtg/weir/store/redisstore"
 )
 
 // keep is where the bot keeps what outlives it: floods, learned rates, awards.
 type keep struct {
 	limits invoke.Options // with what the store is for
-	awards *keyed.Limiter
+	awards *quota.Limiter
 	// close closes the store, after everything that uses it.
 	close func() error
 }
 
-// awardTimeout is how long an award may take to be written down: a disk that is busy takes
-// longer than most stores.
+// awardTimeout is how long the store may take to count an award. A busy disk takes longer
+// than the default.
 const awardTimeout = 2 * time.Second
 
 // open opens the store that the configuration names. A Redis server may be away, and come
 // later, unless nothing is to go on without it.
 func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
-	policy := store.Local // a bot that goes on by what it knows is what most want
+	policy := store.FailLocal // a bot that goes on by what it knows is what most want
 	if cfg.OnStoreFailure != "" {
 		policy, _ = store.ParsePolicy(cfg.OnStoreFailure) // it has been checked
 	}
 	k := keep{limits: s.limits, close: func() error { return nil }}
 	k.limits.OnFailure = policy
-	var counts keyed.Store
+	var counts quota.Store
 	switch {
 	case cfg.RedisURL.Reveal() != "":
 		// The number before the colon is the bot's id, which everybody may know.
@@ -48,7 +46,7 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		if err != nil { // it talks to nobody: what it refuses is the configuration
 			return keep{}, usageError{err}
 		}
-		if err := redis.Check(ctx); err != nil && policy == store.Closed { // else the limiter says so
+		if err := redis.Check(ctx); err != nil && policy == store.FailClosed { // else the limiter says so
 			err = fmt.Errorf("store: %w: start the server, or set on_store_failure to local or open to go on without it", err)
 			return keep{}, errors.Join(err, redis.Close())
 		}
@@ -61,22 +59,8 @@ func (s settings) open(ctx context.Context, cfg config.Config) (keep, error) {
 		k.limits.Store, counts, k.close = file, file, file.Close
 	}
 	var err error
-	if k.awards, err = keyed.New(keyed.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
+	if k.awards, err = quota.New(quota.Options{Store: counts, OnFailure: policy, Timeout: awardTimeout}); err != nil {
 		return keep{}, errors.Join(err, k.close())
 	}
 	return k, nil
-}
-
-// temporary is the configuration of a demonstration, whose store goes with it: it is to
-// leave no trace, and to find none of an account.
-func temporary(cfg config.Config) (_ config.Config, remove func() error, err error) {
-	if cfg.StoreFile == "" {
-		return cfg, func() error { return nil }, nil
-	}
-	dir, err := os.MkdirTemp("", "examplebot")
-	if err != nil {
-		return cfg, nil, fmt.Errorf("a place for the demonstration's store: %w", err)
-	}
-	cfg.StoreFile = filepath.Join(dir, filepath.Base(config.DefaultStoreFile))
-	return cfg, func() error { return os.RemoveAll(dir) }, nil
 }

@@ -1,7 +1,0 @@
-// Package storetest has the tests that every store passes: [Keyed] for what implements
-// keyed.Store, [Memory] for what implements store.Memory.
-//
-// Time does not pass by itself in them. A harness says how the clock that the store
-// goes by is read and moved: one that was injected into it, or that of a server that
-// lets its clock be set. What a store does is compared to the microsecond.
-package storetest
