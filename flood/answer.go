@@ -31,7 +31,7 @@ func (b *Book) Opens(pass Pass) (released Released) {
 }
 
 // opened returns the records that end if the call comes through: the first n of rs.
-func (b *Book) opened(pass Pass, now time.Time) (rs [6]*record, n int) {
+func (b *Book) opened(pass Pass, now time.Time) (rs [maxCovering]*record, n int) {
 	all, m := b.find(pass.call)
 	for _, r := range all[:m] {
 		switch {
@@ -58,7 +58,7 @@ func (b *Book) Passed(pass Pass) (refuted []Record) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, k := range [...]key{pass.call.methodKey(), pass.call.accountKey()} {
+	for _, k := range [...]key{pass.call.guessedKey(), pass.call.accountKey()} {
 		if pass.seq > b.through[k] {
 			b.through[k] = pass.seq
 		}
@@ -130,13 +130,17 @@ func (b *Book) flooded(pass Pass, n Notice, whole bool) Record {
 
 	now := b.clock.Now()
 	b.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, sent: pass.seq, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
+	f := arrival{call: c, kind: n.Kind, now: now, wait: n.Wait, sent: pass.seq, seq: b.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
 	targets := b.reach(f)
-	f.repeats = b.repeats(targets, pass, n)
+	f.repeats = b.repeats(targets, pass, n, now)
 	f.until = now.Add(n.hold(f.repeats))
+	b.looked(pass, now)
 	var pub Record
 	for _, t := range targets {
-		pub = b.note(f, t) // the last is the widest
+		wider := b.note(f, t) // the last is the widest
+		wider.News = wider.News || pub.News
+		wider.Again = later(pub.Again, wider.Until)
+		pub = wider
 	}
 	b.sweep(now)
 	// In this order: who reads the new number without the lock sees the new size.
@@ -149,6 +153,7 @@ type arrival struct {
 	call    Call
 	kind    Kind
 	now     time.Time
+	wait    time.Duration // as the server said it
 	until   time.Time
 	sent    uint64 // floods recorded when the call was
 	seq     uint64
@@ -157,11 +162,33 @@ type arrival struct {
 	whole   bool // the method is known to be limited as a whole
 }
 
+// looked notes that a call which looked whether a guess is right was flooded: the next one
+// looks later.
+func (b *Book) looked(pass Pass, now time.Time) {
+	if pass.probe == 0 {
+		return
+	}
+	rs, n := b.find(pass.call)
+	for _, r := range rs[:n] {
+		if r.inferred && r.probe == pass.probe {
+			r.peeks++
+			r.peek = now.Add(peekAfter(r.peeks))
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // repeats is how often in a row the flood was met again, this time included. It was if
 // the call went first after the deadline; for want of a number, any call that was sent
 // after the flood will do. Calls that were on the wire are not one time more: thirty
 // file parts flooded together are one flood.
-func (b *Book) repeats(targets []target, pass Pass, n Notice) int {
+func (b *Book) repeats(targets []target, pass Pass, n Notice, now time.Time) int {
 	if !n.Unnumbered && (n.Kind == SlowMode || n.Kind == PremiumWait) {
 		return 0
 	}
@@ -169,13 +196,18 @@ func (b *Book) repeats(targets []target, pass Pass, n Notice) int {
 	for _, t := range targets {
 		if r := b.records[t.key]; r != nil {
 			x := r.repeats
-			if pass.probe != 0 && pass.probe == r.probe || n.Unnumbered && pass.seq >= r.since {
+			if pass.probe != 0 && pass.probe == r.probe && r.served(now) || n.Unnumbered && pass.seq >= r.since {
 				x++
 			}
 			repeats = max(repeats, x)
 		}
 	}
 	return min(repeats, maxCount)
+}
+
+// served reports whether the wait is over as the server said it, and not as a guess cut it.
+func (r *record) served(now time.Time) bool {
+	return r.left(now) <= 0 && (!r.inferred || !r.longest.After(r.until))
 }
 
 // hold is how long the flood lasts as the book has it. A wait that proved too short is
@@ -201,24 +233,35 @@ func (b *Book) note(f arrival, t target) Record {
 	if t.widens {
 		r.hits, r.why = t.hits, t.why
 	}
-	if !t.inferred {
-		r.why = ""
-	}
 	r.hits = min(r.hits+1, maxCount)
 	r.repeats, r.vague = f.repeats, f.vague
-	r.inferred = t.inferred
-	r.probe = 0
-
 	until := f.until
-	if t.until.After(until) {
-		until = t.until
+	if !t.most.IsZero() && t.most.Before(until) {
+		until = t.most
+	}
+	// A guess that stands goes on being looked into, by who looks already.
+	fresh := r.left(f.now) <= 0 || t.widens
+	if fresh || !r.inferred {
+		r.probe = 0
+	}
+	if t.widens {
+		r.peeks = 0
+	}
+	if !t.most.Equal(r.until) { // else it tells nothing new
+		r.longest = later(r.longest, later(f.until, t.longest))
+	}
+	if fresh {
+		r.peek = f.now.Add(peekAfter(r.peeks))
 	}
 	news := until.Sub(r.until) >= MinWait
 	if until.After(r.until) {
-		r.until, r.wait, r.since = until, until.Sub(f.now), f.seq
+		r.until, r.wait = until, until.Sub(f.now)
 		r.kind, r.owner, r.restored = f.kind, f.call, false
-		if t.widens {
+		switch {
+		case t.widens:
 			r.since = t.since
+		case fresh || !r.inferred:
+			r.since = f.seq
 		}
 		b.journal.set(r.key)
 	}

@@ -116,13 +116,13 @@ func (b *Book) end(r *record, now time.Time) {
 		delete(b.records, r.key)
 		return
 	}
-	r.until, r.wait, r.repeats, r.vague = now, 0, 0, false
+	r.until, r.wait, r.repeats, r.vague, r.peeks = now, 0, 0, false, 0
 	b.wake(r.key)
 }
 
-// AccountUntil returns when the account-wide flood of a data centre ends, for the
-// calls that only read or for those that do not; the zero time when there is
-// none. It does not block.
+// AccountUntil returns when the account-wide flood of a data centre lets the next call go,
+// of those that only read or of those that do not: when it ends, or before that a call may
+// look whether the guess is right. It is the zero time when one may go now. It does not block.
 func (b *Book) AccountUntil(dc int, reads bool) time.Time {
 	if b.size.Load() == 0 {
 		return time.Time{}
@@ -134,15 +134,18 @@ func (b *Book) AccountUntil(dc int, reads bool) time.Time {
 		return time.Time{}
 	}
 	now := b.clock.Now()
-	left := r.left(now)
-	if left <= 0 {
+	if r.left(now) <= 0 {
+		return time.Time{} // over; who wants to go enters and queues behind the first
+	}
+	wait := max(r.free(now), r.first(now))
+	if wait <= 0 {
 		return time.Time{}
 	}
-	return now.Add(left)
+	return now.Add(wait)
 }
 
 // find returns the records that cover the call, standing or not: the first n of rs.
-func (b *Book) find(c Call) (rs [6]*record, n int) {
+func (b *Book) find(c Call) (rs [maxCovering]*record, n int) {
 	ks, m := c.keys()
 	for _, k := range ks[:m] {
 		// Most floods are of one class: five lookups in six are spared.
@@ -157,11 +160,11 @@ func (b *Book) find(c Call) (rs [6]*record, n int) {
 	return rs, n
 }
 
-// covering returns those that hold the call back.
-func (b *Book) covering(c Call, now time.Time) (rs [6]*record, n int) {
+// covering returns those that stand and are for the call.
+func (b *Book) covering(c Call, now time.Time) (rs [maxCovering]*record, n int) {
 	all, m := b.find(c)
 	for _, r := range all[:m] {
-		if r.stands(now) {
+		if r.stands(now) && !(r.inferred && isUpdates(c.Method)) {
 			rs[n] = r
 			n++
 		}
@@ -182,6 +185,10 @@ func (b *Book) sweep(now time.Time) {
 	for k, r := range b.records {
 		if r.until.Sub(now) > r.wait {
 			r.until = now.Add(r.wait) // the clock was set back
+			r.peek = now.Add(peekAfter(r.peeks))
+		}
+		if r.turn.Sub(now) > FirstTimeout {
+			r.turn = now.Add(FirstTimeout)
 		}
 		if r.dead(now) {
 			delete(b.records, k)

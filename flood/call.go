@@ -1,6 +1,9 @@
 package flood
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Call is what the [Book] has to know of a call.
 type Call struct {
@@ -62,23 +65,34 @@ func sends(method string) bool {
 	return false
 }
 
+// isUpdates reports whether the method asks for missed updates. Without its answer a
+// client is deaf, so only a flood of that very method holds it back, never a guess.
+func isUpdates(method string) bool { return strings.HasPrefix(method, "updates.") }
+
 // key names a record: what the flood belongs to.
 type key struct {
 	scope Scope
 	// fixed keeps the kinds whose reach Telegram tells apart from FLOOD_WAIT,
 	// whose reach is inferred: they neither widen nor count as evidence.
-	fixed  bool
+	fixed bool
+	// inferred keeps a scope that is a guess apart from the same scope as the server
+	// told it. The account's is always a guess.
+	inferred bool
+
 	dc     int
 	method string // empty for the account, and for slow mode
 	chat   int64
 	reads  bool // for the account
 }
 
-// class numbers scope and fixed together, from 0 to 5.
+// class numbers what keys differ in besides the call, from 0 to 5.
 func (k key) class() int {
 	class := int(k.scope - Chat)
-	if k.fixed {
+	switch {
+	case k.fixed:
 		class += 3
+	case k.scope == Method && k.inferred:
+		class = 5 // of the account nothing is fixed
 	}
 	return class
 }
@@ -100,8 +114,15 @@ func (k key) covers(c Call) bool {
 func (c Call) chatKey() key {
 	return key{scope: Chat, dc: c.DC, method: c.Method, chat: c.Chat}
 }
-func (c Call) methodKey() key  { return key{scope: Method, dc: c.DC, method: c.Method} }
-func (c Call) accountKey() key { return key{scope: Account, dc: c.DC, reads: c.Reads} }
+func (c Call) methodKey() key { return key{scope: Method, dc: c.DC, method: c.Method} }
+
+// guessedKey is the method's when that is inferred.
+func (c Call) guessedKey() key {
+	return key{scope: Method, inferred: true, dc: c.DC, method: c.Method}
+}
+func (c Call) accountKey() key {
+	return key{scope: Account, inferred: true, dc: c.DC, reads: c.Reads}
+}
 
 // fixedKey is where a flood of the kind is kept, for the kinds whose reach is told.
 func (c Call) fixedKey(kind Kind) key {
@@ -121,12 +142,18 @@ func (c Call) fixedKey(kind Kind) key {
 }
 
 // keys are all the keys that cover the call: the first n of ks.
-func (c Call) keys() (ks [6]key, n int) {
-	ks = [...]key{c.chatKey(), c.methodKey(), c.accountKey(), c.chatKey(), c.methodKey(), c.chatKey()}
-	ks[3].fixed, ks[4].fixed, ks[5].fixed = true, true, true
-	ks[5].method = "" // slow mode
-	if sends(c.Method) {
-		return ks, 6
+func (c Call) keys() (ks [maxCovering]key, n int) {
+	ks = [...]key{
+		c.chatKey(), c.methodKey(), c.guessedKey(), c.accountKey(),
+		c.chatKey(), c.methodKey(), c.chatKey(),
 	}
-	return ks, 5
+	ks[4].fixed, ks[5].fixed, ks[6].fixed = true, true, true
+	ks[6].method = "" // slow mode
+	if sends(c.Method) {
+		return ks, maxCovering
+	}
+	return ks, maxCovering - 1
 }
+
+// maxCovering is how many records can cover one call.
+const maxCovering = 7

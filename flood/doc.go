@@ -24,10 +24,25 @@
 //     account's is flooded again. Calls that only read and calls that do not are two
 //     accounts in this, and so are two data centres.
 //
-// Neither happens when a call within the wider scope that was sent after the first
-// flood came through. If such a call comes through a little too late, it takes the
+// In both cases the waits must agree: the longer is at most twice what is left of the
+// shorter, or two seconds more. An hour in one chat and five seconds in another are two
+// floods. Neither happens when a call within the wider scope that was sent after the first
+// flood came through. If such a call comes through later, it takes the
 // wider scope back; the narrow ones stay. The order in which floods are recorded
 // and calls are sent decides what "after" means, not a clock.
+//
+// A wider scope is a guess ([Record.Inferred]), and is treated as one:
+//
+//   - It ends with the shortest of the floods that led to it. Calls that were on the wire
+//     may confirm it, for as long as two that agree both last.
+//   - A guess that is longer than 10 s, or a minute if more than three floods led to it, is
+//     looked into: one call goes after 5 s, the next 20 s later, then 80 s and 320 s and every
+//     10 minutes. A call that waits at most until the next look is not refused. A look that
+//     comes through ends the guess, in this process and in others.
+//   - It never holds back updates.getState, getDifference and getChannelDifference, without
+//     which a client is deaf. Only a flood of that very method does.
+//
+// What the server said of a chat or a method is never walked into.
 //
 // Some kinds say what they belong to and never widen. Slow mode holds what sends to
 // its chat, and neither edits nor reads. Premium waits hold one method in one data
@@ -38,11 +53,12 @@
 //
 // When calls have waited for a deadline, one goes first. The others follow when it
 // came through; were they all let go at once, a limit that still holds would refuse
-// them all at once. In slow mode they follow one by one, as it allows no more. A
+// them all at once. If it is not answered within [FirstTimeout], another goes first. In slow mode they follow one by one, as it allows no more. A
 // flood for which nobody waits ends silently. [Book.Opens] tells how many follow, for
 // those who want to pace them.
 //
-// When the call that went first is flooded again, the server's answer was too short, and
+// When the call that went first is flooded again, and the deadline was not that of a guess
+// which one of its floods outlasts, the server's answer was too short, and
 // the next is not taken at its word: the hold is the wait and an extra of 1, 2, 4 … 64
 // seconds, doubled with each repeat, but never more than the wait itself. A wait without a
 // number is a second long, and twice as long each time a call that was sent after it
@@ -77,7 +93,6 @@
 // The Book slows nothing down ahead of a flood, sends nothing and repeats nothing.
 // Neither it nor the Guard reads or writes a store; a crash between a flood and the moment
 // when its record is kept forgets the flood. Clocks of processes that share records
-// are taken to agree to a second or so. The Book trusts its caller to hand back every [Pass]: a
-// pass that went first and is lost keeps those behind it waiting, up to their own
-// limits.
+// are taken to agree to a second or so. A [Pass] that went first and is lost keeps those
+// behind it waiting for [FirstTimeout].
 package flood

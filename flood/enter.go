@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
@@ -22,8 +23,12 @@ type Pass struct {
 
 	call  Call
 	seq   uint64 // floods recorded when the call was sent: what it can bear witness to
-	probe uint64 // not 0: this call goes first
+	probe uint64 // not 0: this call goes first; with looks in it, before a deadline
 }
+
+// looks marks the number of a call that looks into a guess. A field of its own would make the
+// way of a call that no flood concerns half as long again.
+const looks = 1 << 63
 
 // waiter is a call blocked in Enter.
 type waiter struct {
@@ -40,10 +45,14 @@ type waiter struct {
 // flood's: the call could not be sent anyway. A flood that arrives or grows while
 // the call waits is judged in the same way, by what is left of limit.
 //
-// After a deadline one of the calls that waited goes first. The others wait, within
-// their limit and a second more, until it came through, which lets them all go (in
-// slow mode, the next one); until it was flooded, which gives a new deadline; or until it left without an
-// answer, which lets another one go first.
+// A wider scope that is a guess, see [Record.Inferred], and lasts longer than 10 s is looked
+// into now and then: what counts is then the time until the next call may look.
+//
+// After a deadline, and at each look, one of the calls that waited goes first. The others
+// wait, within their limit and a second more, until it came through, which lets them all go
+// (in slow mode, the next one); until it was flooded, which gives a new deadline; or until it
+// left without an answer or [FirstTimeout] has passed, which lets another one go first. A call
+// that may not wait that long is refused with [AnotherFirst].
 //
 // A done ctx ends the wait at once, with the context's error wrapped. A call that
 // was refused or gave up has changed nothing.
@@ -74,8 +83,8 @@ func (b *Book) glance(ctx context.Context, call Call, limit time.Duration) (pass
 	if n == 0 {
 		return b.let(call, nil, 0), true, nil
 	}
-	if timed, _ := longest(rs[:n], now); timed != nil && timed.left(now) > limit {
-		return pass, true, timed.refuse(call, timed.left(now), KnownFlood)
+	if h := holding(rs[:n], call, now); h.timed > limit {
+		return pass, true, h.refuse(call, now, KnownFlood)
 	}
 	return pass, false, nil
 }
@@ -91,7 +100,7 @@ func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 	var (
 		w      *waiter
 		satOut bool
-		held   [6]*record
+		held   [maxCovering]*record
 		nheld  int
 	)
 	for now := start; ; now = b.clock.Now() {
@@ -107,24 +116,25 @@ func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 		}
 
 		waited := max(0, now.Sub(start))
-		timed, probed := longest(rs[:n], now)
+		h := holding(rs[:n], call, now)
 		var block time.Duration
 		switch {
-		case timed != nil:
-			block, satOut = timed.left(now), true
+		case h.timed > 0:
+			block, satOut = h.timed, true
 			if block > limit-waited {
-				return Pass{}, timed.refuse(call, block, KnownFlood)
+				return Pass{}, h.refuse(call, now, KnownFlood)
 			}
 			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < block {
-				return Pass{}, timed.refuse(call, block, ContextDeadline)
+				return Pass{}, h.refuse(call, now, ContextDeadline)
 			}
-		case probed != nil && !call.Inside:
+		case h.first > 0:
 			if block = limit - waited; satOut {
 				block += grace
 			}
 			if block <= 0 {
-				return Pass{}, probed.refuse(call, 0, KnownFlood)
+				return Pass{}, h.refuse(call, now, AnotherFirst)
 			}
+			block = min(block, h.first)
 		default:
 			return b.let(call, rs[:n], waited), nil
 		}
@@ -166,43 +176,58 @@ func (b *Book) wake(k key) {
 	}
 }
 
-// let makes the pass. Records that still stand are past their deadline: the call
-// goes first for each that no other call goes first for.
+// let makes the pass. What still stands is past its deadline or is to be looked into: the
+// call goes first for each record that no other call goes first for.
 func (b *Book) let(call Call, rs []*record, waited time.Duration) Pass {
 	p := Pass{Waited: waited, call: call, seq: b.seq.Load()}
+	if len(rs) == 0 {
+		return p
+	}
+	now := b.clock.Now()
+	rs = slices.DeleteFunc(rs, func(r *record) bool { return r.first(now) > 0 })
+	if len(rs) == 0 {
+		return p
+	}
+	b.probes++
+	p.probe = b.probes
+	if slices.ContainsFunc(rs, func(r *record) bool { return r.left(now) > 0 }) {
+		p.probe |= looks
+	}
 	for _, r := range rs {
-		if r.probe != 0 {
-			continue
-		}
-		if p.probe == 0 {
-			b.probes++
-			p.probe = b.probes
-		}
-		r.probe = p.probe
+		r.probe, r.turn = p.probe, now.Add(FirstTimeout)
 	}
 	return p
 }
 
-// longest returns the record with the latest deadline, if any is to come, and one
-// that a call is going first for.
-func longest(rs []*record, now time.Time) (timed, probed *record) {
-	for _, r := range rs {
-		switch {
-		case r.left(now) > 0:
-			if timed == nil || r.until.After(timed.until) {
-				timed = r
-			}
-		case r.probe != 0:
-			probed = r
-		}
-	}
-	return timed, probed
+// hold is what keeps a call from being sent.
+type hold struct {
+	timed, first time.Duration // until the last deadline or look, and for the answer to another call
+	most         time.Duration // the longer of the two
+	by           *record       // which makes it so
 }
 
-func (r *record) refuse(call Call, left time.Duration, why Reason) error {
+func holding(rs []*record, call Call, now time.Time) (h hold) {
+	for _, r := range rs {
+		wait := r.first(now)
+		if wait > 0 {
+			if call.Inside {
+				continue
+			}
+			h.first = max(h.first, wait)
+		} else if wait = r.free(now); wait > 0 {
+			h.timed = max(h.timed, wait)
+		}
+		if wait > h.most {
+			h.most, h.by = wait, r
+		}
+	}
+	return h
+}
+
+func (h hold) refuse(call Call, now time.Time, why Reason) error {
 	return &WaitError{
 		Method: call.Method, Chat: call.Chat, DC: call.DC,
-		Kind: r.kind, Scope: r.scope, Wait: left, Until: r.until, Reason: why,
+		Kind: h.by.kind, Scope: h.by.scope, Wait: h.most, Until: now.Add(h.most), Reason: why,
 	}
 }
 
@@ -220,7 +245,7 @@ func (b *Book) Covered(call Call, pass Pass) bool {
 	now := b.clock.Now()
 	rs, n := b.covering(call, now)
 	for _, r := range rs[:n] {
-		if r.left(now) <= 0 && r.probe != 0 && (r.probe == pass.probe || call.Inside) {
+		if r.probe != 0 && r.probe == pass.probe || call.Inside && r.first(now) > 0 {
 			continue
 		}
 		b.leave(pass)
@@ -234,6 +259,10 @@ func (b *Book) Covered(call Call, pass Pass) bool {
 // when Enter let it go, which proves less.
 func (b *Book) Sent(pass *Pass) { pass.seq = b.seq.Load() }
 
-// First reports whether the call goes first after a deadline, while others wait for
-// what becomes of it.
+// First reports whether the call goes first, after a deadline or to look whether a guess is
+// right, while others wait for what becomes of it.
 func (p Pass) First() bool { return p.probe != 0 }
+
+// Looks reports whether the call goes first before a deadline, to look whether a guess is
+// right. If it is flooded, that tells nothing new of how much may be sent.
+func (p Pass) Looks() bool { return p.probe&looks != 0 }

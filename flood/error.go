@@ -27,6 +27,9 @@ const (
 	OverRetries
 	// ContextDeadline: the context ends before the flood does.
 	ContextDeadline
+	// AnotherFirst: the call was not sent, because another one goes first after the
+	// flood and has no answer yet. See [FirstTimeout].
+	AnotherFirst
 )
 
 // String returns the reason in words.
@@ -42,6 +45,8 @@ func (r Reason) String() string {
 		return "flooded too many times"
 	case ContextDeadline:
 		return "the context ends earlier"
+	case AnotherFirst:
+		return "another call goes first and has no answer yet"
 	default:
 		return "unknown reason"
 	}
@@ -51,15 +56,20 @@ func (r Reason) String() string {
 // errors.AsType, or ask errors.Is(err, [ErrGivenUp]).
 //
 // It deliberately does not match tgerr.As and tgerr.AsFloodWait: gotd's uploader
-// and downloader would sleep it out again. What the server said is in Server.
+// and downloader would sleep it out again. What the server said is in Server. With the
+// Reason [ContextDeadline] it does not match context.DeadlineExceeded: the context is not
+// done yet, and gotd's downloader would repeat the call at once.
 type WaitError struct {
 	Method string // TL name of the call
 	Chat   int64  // its chat, 0 when it has none
 	DC     int    // its data centre, 0 for the primary
 	Kind   Kind
-	Scope  Scope         // how far the flood reaches
-	Wait   time.Duration // what was left when the call was given up; 0 when only the call that goes first was waited for
-	Until  time.Time     // when the flood ends; a later flood may have moved it since
+	Scope  Scope // how far the flood reaches
+	// Wait is how long it takes from when the call was given up until one may go: until
+	// the flood ends, until a call may look whether a guess is right, or until another goes
+	// first in place of one that is not answered. It is always above 0.
+	Wait  time.Duration
+	Until time.Time // when that is; a later flood may have moved it since
 
 	Attempts int          // how often the call was sent
 	Server   *tgerr.Error // what the server last said to this call; nil when the flood is known from another
@@ -76,7 +86,7 @@ func (e *WaitError) Error() string {
 	if e.DC != 0 {
 		fmt.Fprintf(&b, " on DC %d", e.DC)
 	}
-	fmt.Fprintf(&b, ": %v of the %v, %v left", e.Kind, e.Scope, e.Wait.Round(time.Millisecond))
+	fmt.Fprintf(&b, ": %v of the %v, %v left", e.Kind, e.Scope, max(e.Wait.Round(time.Millisecond), time.Millisecond))
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, " (until %s)", e.Until.Format(time.RFC3339))
 	}

@@ -1,16 +1,12 @@
 package flood_test
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/gotd/td/clock"
-	"pgregory.net/rapid"
 
 	"github.com/weirtg/weir/flood"
 )
@@ -30,6 +26,7 @@ type (
 	model struct {
 		now    time.Time
 		floods int                   // so far
+		calls  int                   // let go so far; names them
 		state  map[modelKey]standing // also those over
 		proofs []proof
 	}
@@ -39,332 +36,344 @@ type (
 		method       string
 		chat         int64
 		reads, fixed bool
+		guess        bool // not told by the server
 	}
 	standing struct {
 		until    time.Time
 		wait     time.Duration
-		since    int // the flood it rests on
-		inferred bool
+		since    int  // the flood it rests on
 		restored bool // told by another process
 		reads    bool
+		repeats  int
+		hits     int
+		longest  time.Time // of those that led to it
+
+		first int       // the call that goes first, 0: none
+		turn  time.Time // until when the others wait for it
+		look  time.Time // when a guess is looked into next
+		looks int
 	}
 	proof struct { // a call that came through
 		call flood.Call
 		sent int // floods there were when it was sent
 	}
+	flight struct {
+		pass flood.Pass
+		id   int
+		sent int
+	}
 )
 
-func (m *model) keys(c flood.Call) map[flood.Scope]modelKey {
-	return map[flood.Scope]modelKey{
-		flood.Chat:    {scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat},
-		flood.Method:  {scope: flood.Method, dc: c.DC, method: c.Method},
-		flood.Account: {scope: flood.Account, dc: c.DC, reads: c.Reads},
-	}
+func chatKey(c flood.Call) modelKey {
+	return modelKey{scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat}
+}
+func methodKey(c flood.Call, guess bool) modelKey {
+	return modelKey{scope: flood.Method, dc: c.DC, method: c.Method, guess: guess}
+}
+func accountKey(c flood.Call) modelKey {
+	return modelKey{scope: flood.Account, dc: c.DC, reads: c.Reads, guess: true}
+}
+func slowKey(c flood.Call) modelKey {
+	return modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true}
 }
 
-func (m *model) stands(k modelKey) bool { return m.state[k].until.After(m.now) }
+// covering are the keys of what holds the call back when it stands.
+func covering(c flood.Call) []modelKey {
+	ks := []modelKey{chatKey(c), methodKey(c, false)}
+	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
+		ks = append(ks, slowKey(c))
+	}
+	if c.Method == "updates.getChannelDifference" {
+		return ks // no guess silences updates
+	}
+	return append(ks, methodKey(c, true), accountKey(c))
+}
+
+// ahead: the deadline is to come.
+func (m *model) ahead(k modelKey) bool { return m.state[k].until.After(m.now) }
+
+// awaited: the deadline is over, but of the call that goes first nothing was heard.
+func (m *model) awaited(k modelKey) bool {
+	s := m.state[k]
+	return s.first != 0 && m.now.Sub(s.turn) < time.Minute
+}
+
+func (m *model) stands(k modelKey) bool { return m.ahead(k) || m.awaited(k) }
+
+// lingers: the account's flood was over a moment ago.
+func (m *model) lingers(k modelKey) bool {
+	s := m.state[k]
+	return k.scope == flood.Account && !s.restored && m.now.Sub(s.until) < min(s.wait, 64*time.Second)
+}
 
 // provenSince: a call within k that was sent after the flood came through.
 func (m *model) provenSince(k modelKey, flood int) bool {
 	return slices.ContainsFunc(m.proofs, func(p proof) bool {
-		return p.sent >= flood && m.keys(p.call)[k.scope] == k
+		return p.sent >= flood && (k == methodKey(p.call, true) || k == accountKey(p.call))
 	})
 }
 
-// returns: the account's flood was over a moment ago when a call that was sent since it came
-// is the first of all to tell how that ended.
-func (m *model) returns(k modelKey, sent int) bool {
-	s := m.state[k]
-	return k.scope == flood.Account && !s.restored && sent >= s.since &&
-		m.now.Sub(s.until) < min(s.wait, 64*time.Second)
+// agree: half of the longer at least, or two seconds.
+func agree(a, b time.Duration) bool {
+	return 2*min(a, b) >= max(a, b) || (a-b).Abs() <= 2*time.Second
 }
 
-func (m *model) flooded(c flood.Call, sent int, wait time.Duration) {
-	m.floods++
-	ks := m.keys(c)
-	until := m.now.Add(wait)
-	note := func(k modelKey, s standing) {
-		s.reads = c.Reads
-		old := m.state[k]
-		if m.stands(k) && !s.until.After(old.until) {
-			s.until, s.since, s.restored = old.until, old.since, old.restored
-			s.wait = old.wait
-		} else {
-			s.wait = s.until.Sub(m.now)
-		}
-		m.state[k] = s
-	}
-	reaches := until // also what this flood proves to be wider
-	widen := func(wide modelKey, evidence func(modelKey, standing) bool) {
-		if m.stands(wide) || m.returns(wide, sent) {
-			note(wide, standing{until: reaches, since: m.floods, inferred: m.state[wide].inferred})
-			return
-		}
-		found := standing{until: reaches, since: m.floods, inferred: true}
-		for k, s := range m.state {
-			if !k.fixed && !s.restored && m.stands(k) && k.dc == c.DC && evidence(k, s) && !m.provenSince(wide, s.since) {
-				found.since = min(found.since, s.since)
-				if s.until.After(found.until) {
-					found.until = s.until
-				}
+// lookAfter is 5 s, 20 s, 80 s, 320 s, 10 min, 10 min …
+func lookAfter(looks int) time.Duration {
+	return min(10*time.Minute, time.Duration(5*math.Pow(4, float64(looks)))*time.Second)
+}
+
+// reached is where a flood belongs, and until when at most.
+type reached struct {
+	key    modelKey
+	most   time.Time // zero: the flood's own
+	since  int       // when it proves a scope: the earlier of the floods that do
+	proves bool
+	hits   int // of the floods that prove it
+	last   time.Time
+}
+
+func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
+	r.key = k
+	old := m.state[k]
+	left := old.until.Sub(m.now)
+	switch {
+	case wait <= left: // nothing new
+		r.most = old.until
+		return r, true
+	case left > 0 && agree(left, wait): // one more that was on the wire
+		r.most = old.until
+		for e, s := range m.state {
+			if m.testifies(c, wait, k, e, s) && evidence(e, s) && s.until.After(r.most) {
+				r.most = s.until
 			}
 		}
-		if found.since < m.floods {
-			note(wide, found)
-			reaches = found.until
+		r.most = r.most.Add(2 * time.Second)
+		return r, true
+	case left <= 0 && (m.awaited(k) || m.lingers(k) && sent >= old.since) &&
+		(agree(old.wait, wait) || old.longest.After(m.now) && agree(old.longest.Sub(m.now), wait)): // it goes on
+		return r, true
+	}
+	for e, s := range m.state {
+		if !m.testifies(c, wait, k, e, s) || !evidence(e, s) {
+			continue
 		}
+		r.hits += s.hits
+		if s.until.After(r.last) {
+			r.last = s.until
+		}
+		until := s.until
+		if until.Sub(m.now) <= 2*time.Second {
+			until = until.Add(2 * time.Second)
+		}
+		if !r.proves || until.Before(r.most) {
+			r.most = until
+		}
+		if !r.proves || s.since < r.since {
+			r.since = s.since
+		}
+		r.proves = true
 	}
-	account := func() {
-		widen(ks[flood.Account], func(k modelKey, s standing) bool {
-			return k.scope == flood.Method && k.method != c.Method && s.reads == c.Reads
-		})
-	}
-	if c.Chat == 0 {
-		account()
-		note(ks[flood.Method], standing{until: until, since: m.floods})
-		return
-	}
-	widen(ks[flood.Method], func(k modelKey, _ standing) bool {
-		return k.scope == flood.Chat && k.method == c.Method && k.chat != c.Chat
-	})
-	account()
-	note(ks[flood.Chat], standing{until: until, since: m.floods})
+	return r, r.proves
 }
 
-func (m *model) slowMode(c flood.Call, wait time.Duration) {
+// testifies: the flood e stands, was met here, agrees, and nothing in k came through since.
+func (m *model) testifies(c flood.Call, wait time.Duration, k, e modelKey, s standing) bool {
+	return !e.fixed && !s.restored && m.ahead(e) && e.dc == c.DC && agree(s.until.Sub(m.now), wait) && !m.provenSince(k, s.since)
+}
+
+func (m *model) reach(c flood.Call, sent int, wait time.Duration) (all []reached) {
+	if c.Chat == 0 {
+		all = append(all, reached{key: methodKey(c, false)})
+	} else {
+		all = append(all, reached{key: chatKey(c)})
+		if k := methodKey(c, false); m.ahead(k) && agree(m.state[k].until.Sub(m.now), wait) {
+			all = append(all, reached{key: k, most: m.state[k].until})
+		}
+		if r, ok := m.widened(c, sent, wait, methodKey(c, true), func(k modelKey, _ standing) bool {
+			return k.scope == flood.Chat && k.method == c.Method && k.chat != c.Chat
+		}); ok {
+			all = append(all, r)
+		}
+	}
+	if r, ok := m.widened(c, sent, wait, accountKey(c), func(k modelKey, s standing) bool {
+		return k.scope == flood.Method && k.method != c.Method && s.reads == c.Reads
+	}); ok {
+		if narrower := all[len(all)-1]; r.proves && narrower.proves && narrower.most.Before(r.most) {
+			r.most = narrower.most
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (m *model) flooded(f flight, wait time.Duration) {
 	m.floods++
-	k := modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true}
+	c := f.pass.Call()
+	all := m.reach(c, f.sent, wait)
+	repeats := 0
+	for _, r := range all {
+		if s := m.state[r.key]; m.stands(r.key) || m.lingers(r.key) {
+			if s.first == f.id && !m.ahead(r.key) && (!r.key.guess || !s.longest.After(s.until)) {
+				s.repeats++
+			}
+			repeats = max(repeats, s.repeats)
+		}
+	}
+	hold := wait
+	if repeats > 0 {
+		hold += min(wait, time.Second<<(repeats-1))
+	}
+	for k, s := range m.state {
+		if s.first == f.id { // it has looked
+			s.looks++
+			s.look = m.now.Add(lookAfter(s.looks))
+			m.state[k] = s
+		}
+	}
+	for _, r := range all {
+		s := m.state[r.key]
+		fresh := !m.ahead(r.key) || r.proves
+		if fresh {
+			s.first = 0
+			if r.proves {
+				s.looks = 0
+			}
+			if !m.stands(r.key) && !m.lingers(r.key) {
+				s.hits = 0
+			}
+			s.look = m.now.Add(lookAfter(s.looks))
+		}
+		until := m.now.Add(hold)
+		for _, led := range []time.Time{until, r.last} {
+			if led.After(s.longest) && !r.most.Equal(s.until) {
+				s.longest = led
+			}
+		}
+		if !r.most.IsZero() && r.most.Before(until) {
+			until = r.most
+		}
+		if until.After(s.until) {
+			s.until, s.wait, s.restored, s.reads = until, until.Sub(m.now), false, c.Reads
+			switch {
+			case r.proves:
+				s.since = r.since
+			case fresh || !r.key.guess:
+				s.since = m.floods
+			}
+		}
+		if r.proves {
+			s.hits = r.hits
+		}
+		s.hits++
+		s.repeats = repeats
+		m.state[r.key] = s
+	}
+	m.left(f)
+}
+
+// left: the call has gone first, if it has, and does no more.
+func (m *model) left(f flight) {
+	for k, s := range m.state {
+		if s.first == f.id {
+			s.first = 0
+			m.state[k] = s
+		}
+	}
+}
+
+func (m *model) slowMode(f flight, wait time.Duration) {
+	m.floods++
+	k := slowKey(f.pass.Call())
 	if until := m.now.Add(wait); until.After(m.state[k].until) {
 		m.state[k] = standing{until: until}
 	}
+	for k, s := range m.state {
+		if s.first == f.id {
+			s.looks++
+			s.look = m.now.Add(lookAfter(s.looks))
+			m.state[k] = s
+		}
+	}
+	m.left(f)
 }
 
-func (m *model) passed(p proof) {
-	m.proofs = append(m.proofs, p)
-	for _, k := range m.keys(p.call) {
-		if s := m.state[k]; s.inferred && p.sent >= s.since {
+func (m *model) passed(f flight) {
+	c := f.pass.Call()
+	m.proofs = append(m.proofs, proof{c, f.sent})
+	for _, k := range []modelKey{methodKey(c, true), accountKey(c)} {
+		if f.sent >= m.state[k].since {
 			delete(m.state, k)
 		}
 	}
+	m.left(f)
 }
 
 func (m *model) restore(r flood.Record) {
-	k := modelKey{scope: r.Scope, dc: r.DC, method: r.Method, chat: r.Chat, reads: r.Reads}
-	sure := r.Scope != flood.Account && r.Why == ""
-	if m.stands(k) && sure && r.Until.After(m.now) {
-		s := m.state[k]
-		s.inferred = false
-		m.state[k] = s
-	}
+	k := modelKey{scope: r.Scope, dc: r.DC, method: r.Method, chat: r.Chat, reads: r.Reads, guess: r.Inferred}
 	old := m.state[k]
-	if !r.Until.After(m.now) || m.stands(k) && !r.Until.After(old.until) {
+	known := m.stands(k) || m.lingers(k)
+	if !r.Until.After(m.now) || known && !r.Until.After(old.until) {
 		return
 	}
 	m.floods++
-	if m.stands(k) && !old.restored && r.Until.Sub(old.until) < time.Second {
-		old.until, old.wait = r.Until, r.Wait
-		m.state[k] = old
-		return
+	if !known {
+		old = standing{}
 	}
-	m.state[k] = standing{until: r.Until, since: m.floods, restored: true, inferred: !sure}
+	if !old.until.After(m.now) || !k.guess {
+		old.first, old.look = 0, m.now.Add(lookAfter(old.looks))
+	}
+	if !known || old.restored || r.Until.Sub(old.until) >= time.Second {
+		old.since, old.restored, old.reads = m.floods, true, r.Reads
+	}
+	old.until, old.wait, old.hits = r.Until, r.Wait, max(old.hits, r.Hits)
+	m.state[k] = old
 }
 
+// until is when the next call may go, zero for now.
 func (m *model) until(c flood.Call) (until time.Time) {
-	ks := slices.Collect(maps.Values(m.keys(c)))
-	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
-		ks = append(ks, modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true})
-	}
-	for _, k := range ks {
-		if m.stands(k) && m.state[k].until.After(until) {
-			until = m.state[k].until
+	for _, k := range covering(c) {
+		s := m.state[k]
+		at := s.until
+		over := 10 * time.Second
+		if s.hits > 3 {
+			over = time.Minute
+		}
+		if k.guess && s.wait > over && s.look.Before(at) {
+			at = s.look
+		}
+		if s.first != 0 && s.turn.After(m.now) {
+			at = s.turn
+		}
+		if m.stands(k) && at.After(m.now) && at.After(until) {
+			until = at
 		}
 	}
 	return until
 }
 
-func (m *model) snapshot() []string {
+// sent notes that the call is let go: it goes first, where no other does.
+func (m *model) sent(p flood.Pass) flight {
+	m.calls++
+	for _, k := range covering(p.Call()) {
+		if s := m.state[k]; m.stands(k) {
+			s.first, s.turn = m.calls, m.now.Add(5*time.Second)
+			m.state[k] = s
+		}
+	}
+	return flight{p, m.calls, m.floods}
+}
+
+func (m *model) snapshot(counts func(modelKey) bool) []string {
 	var out []string
 	for k, s := range m.state {
-		if m.stands(k) {
+		if counts(k) {
 			if k.fixed {
 				k.method = "slow"
 			}
-			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, s.until.Sub(m.now)))
+			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, k.guess, s.until.Sub(m.now)))
 		}
 	}
 	slices.Sort(out)
 	return out
-}
-
-// kept is what a store has, written and read as JSON.
-type kept map[string][]byte
-
-func (s kept) put(t fataler, records ...flood.Record) {
-	for _, r := range records {
-		if r.Until.IsZero() {
-			delete(s, r.Key())
-			continue
-		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatalf("%+v: %v", r, err)
-		}
-		s[r.Key()] = text
-	}
-}
-
-func (s kept) all(t fataler) (records []flood.Record) {
-	for key, text := range s {
-		var r flood.Record
-		if err := json.Unmarshal(text, &r); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if r.Key() != key {
-			t.Fatalf("kept under %q, is %q", key, r.Key())
-		}
-		records = append(records, r)
-	}
-	return records
-}
-
-type fataler interface{ Fatalf(string, ...any) }
-
-func stands(records []flood.Record, now time.Time) []string {
-	var out []string
-	for _, r := range records {
-		if r.Kind == flood.SlowMode {
-			r.Method = "slow"
-		}
-		out = append(out, fmt.Sprint(r.Scope, r.DC, r.Method, r.Chat, r.Reads, r.Until.Sub(now)))
-	}
-	slices.Sort(out)
-	return out
-}
-
-// The model follows the book, and what the book says of its changes is at any time
-// enough to make another one that holds back the same.
-func TestScopesAreInferredAsTheModelSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		start := time.Unix(1e9, 0)
-		hand := &handClock{now: start}
-		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
-		store := kept{}
-		m := &model{now: start, state: map[modelKey]standing{}}
-
-		type flight struct {
-			pass flood.Pass
-			sent int
-		}
-		var air []flight
-		draw := func(t *rapid.T) flood.Call {
-			c := flood.Call{
-				DC:     rapid.IntRange(0, 1).Draw(t, "dc"),
-				Method: rapid.SampledFrom([]string{"messages.sendMessage", "messages.sendMedia", "messages.editMessage", "messages.getHistory", "users.getUsers"}).Draw(t, "method"),
-				Chat:   rapid.Int64Range(0, 3).Draw(t, "chat"),
-			}
-			c.Reads = c.Method == "messages.getHistory" || c.Method == "users.getUsers"
-			return c
-		}
-		// land takes one call off the wire, if there is any.
-		land := func(end func(*rapid.T, flight)) func(*rapid.T) {
-			return func(t *rapid.T) {
-				if len(air) > 0 {
-					i := rapid.IntRange(0, len(air)-1).Draw(t, "which")
-					f := air[i]
-					air = slices.Delete(air, i, i+1)
-					end(t, f)
-				}
-			}
-		}
-		wait := func(t *rapid.T) time.Duration {
-			return time.Duration(rapid.IntRange(1, 9).Draw(t, "seconds")) * time.Second
-		}
-		send := func(t *rapid.T) {
-			c := draw(t)
-			p, err := b.Enter(t.Context(), c, 0)
-			until := m.until(c)
-			if e, ok := errors.AsType[*flood.WaitError](err); ok != !until.IsZero() || ok && !e.Until.Equal(until) {
-				t.Fatalf("%v: %v, want until %v", c, err, until)
-			}
-			if err == nil {
-				air = append(air, flight{p, m.floods})
-			}
-		}
-		fail := land(func(t *rapid.T, f flight) {
-			d := wait(t)
-			b.Flooded(f.pass, flood.Notice{Kind: flood.FloodWait, Wait: d})
-			m.flooded(f.pass.Call(), f.sent, d)
-		})
-		t.Repeat(map[string]func(*rapid.T){
-			"send": send, "send more": send, "send still more": send,
-			"flood": fail, "flood again": fail,
-			"slow mode": land(func(t *rapid.T, f flight) {
-				if c := f.pass.Call(); c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
-					d := wait(t)
-					b.Flooded(f.pass, flood.Notice{Kind: flood.SlowMode, Wait: d})
-					m.slowMode(c, d)
-				}
-			}),
-			"pass": land(func(_ *rapid.T, f flight) {
-				b.Passed(f.pass)
-				m.passed(proof{f.pass.Call(), f.sent})
-			}),
-			"leave": land(func(_ *rapid.T, f flight) { b.Left(f.pass) }),
-			"time": func(t *rapid.T) {
-				hand.now = hand.now.Add(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond)
-				m.now = hand.now
-			},
-			"restore": func(t *rapid.T) {
-				hand.now = hand.now.Add(time.Millisecond) // it is none that has just ended
-				m.now = hand.now
-				c, d := draw(t), wait(t)
-				rec := flood.Record{DC: c.DC, Kind: flood.FloodWait, Until: hand.now.Add(d), Wait: d, Hits: 1}
-				switch rapid.IntRange(1, 3).Draw(t, "scope") {
-				case 1:
-					rec.Scope, rec.Method, rec.Chat = flood.Chat, c.Method, c.Chat+1
-				case 2:
-					rec.Scope, rec.Method = flood.Method, c.Method
-					rec.Why = rapid.SampledFrom([]string{"", "two chats"}).Draw(t, "why")
-				case 3:
-					rec.Scope, rec.Reads, rec.Why = flood.Account, c.Reads, "two methods"
-				}
-				store.put(t, b.Changes()...)
-				known := slices.IndexFunc(b.Snapshot(), func(r flood.Record) bool {
-					return r.Key() == rec.Key() && !r.Until.Before(rec.Until)
-				})
-				b.Restore(rec)
-				m.restore(rec)
-				if known < 0 {
-					store.put(t, rec)
-				}
-				if changes := b.Changes(); len(changes) != 0 {
-					t.Fatalf("tells what it was told: %+v", changes)
-				}
-			},
-			"": func(t *rapid.T) {
-				got, want := stands(b.Snapshot(), hand.now), m.snapshot()
-				if !slices.Equal(got, want) {
-					t.Fatalf("stands %q, want %q", got, want)
-				}
-				store.put(t, b.Changes()...)
-				again := flood.NewBook(flood.Options{Clock: hand})
-				again.Restore(store.all(t)...)
-				if got := stands(again.Snapshot(), hand.now); !slices.Equal(got, want) {
-					t.Fatalf("restored %q, want %q", got, want)
-				}
-			},
-		})
-	})
-}
-
-func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
-	hand := &handClock{now: time.Unix(1e9, 0)}
-	b := flood.NewBook(flood.Options{Clock: hand})
-	flooded(t, b, send(1), "FLOOD_WAIT_10")
-	hand.now = hand.now.Add(-time.Hour)
-	if left := held(t, b, send(1)).Wait; left != 10*time.Second {
-		t.Fatal(left)
-	}
-	hand.now = hand.now.Add(10 * time.Second)
-	sent(t, b, send(1))
 }

@@ -38,8 +38,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // replace one another, different for all others, at most 512 bytes.
 func (r Record) Key() string {
 	k, _ := r.key()
-	reach := "inferred"
-	if k.fixed {
+	reach := "own"
+	switch {
+	case k.inferred:
+		reach = "inferred"
+	case k.fixed:
 		reach = "told"
 	}
 	return fmt.Sprintf("flood/%d/%v/%s/%d/%t/%s", k.dc, k.scope, reach, k.chat, k.reads, brief(k.method))
@@ -61,6 +64,8 @@ func (r Record) key() (k key, ok bool) {
 		k = c.fixedKey(r.Kind)
 	case r.Scope == Chat:
 		k = c.chatKey()
+	case r.Scope == Method && (r.Inferred || r.Why != ""):
+		k = c.guessedKey()
 	case r.Scope == Method:
 		k = c.methodKey()
 	default:
@@ -78,7 +83,8 @@ func (r Record) key() (k key, ok bool) {
 // ordered, should the clock have been set back meanwhile.
 //
 // What is restored holds calls back as any flood does, but is no evidence: it makes no
-// other flood wider, and calls sent before it was restored take nothing back.
+// other flood wider, and calls sent before it was restored take nothing back. A guess stays
+// one: it is looked into after the same seconds as a new one.
 //
 // A record without Until, as [Book.Changes] tells of a flood that ended early, ends what
 // Restore brought under its [Record.Key]. What the book's own calls met since stays. Should
@@ -120,31 +126,29 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 		return false
 	}
 	left = min(left, wait)
-	// Of its own scope, it is not to be taken back as a wider one may be. See note.
-	inferred := k.scope == Account || rec.Why != "" && k.scope == Method && !k.fixed
 	fresh := r == nil || r.dead(now)
 	if fresh {
 		r = &record{key: k}
 		b.records[k] = r
-	} else {
-		if !inferred {
-			r.inferred, r.why = false, ""
-		}
-		if left <= r.left(now) {
-			return false
-		}
+	} else if left <= r.left(now) {
+		return false
+	}
+	// A guess that stands goes on being looked into: were it put off by what others tell of
+	// their looks, or begun anew, all would look all the time.
+	if old := r.left(now); old <= 0 || !r.inferred {
+		r.probe, r.peek = 0, now.Add(peekAfter(r.peeks))
 	}
 	// What comes back from the store a moment longer than it was met here, for two
 	// clocks never agree, is still known at first hand.
 	if fresh || r.restored || left-r.left(now) >= MinWait {
 		r.since, r.restored, r.vague = seq, true, false
 		r.kind, r.owner = rec.Kind, Call{DC: rec.DC, Method: rec.Method, Chat: rec.Chat, Reads: rec.Reads}
-		r.inferred, r.why = inferred, ""
-		if inferred {
+		r.why = ""
+		if k.inferred {
 			r.why = strings.ToValidUTF8(rec.Why[:min(len(rec.Why), maxWhy)], "")
 		}
 	}
-	r.until, r.wait, r.probe = now.Add(left), wait, 0
+	r.until, r.wait = now.Add(left), wait
 	r.hits = max(r.hits, 1, min(rec.Hits, maxCount))
 	r.repeats = max(r.repeats, min(rec.Repeats, maxCount))
 	b.journal.told(k)

@@ -16,11 +16,11 @@ func TestTwoChatsFloodedWithNothingThroughAreTheMethods(t *testing.T) {
 		flooded(t, b, send(1), "FLOOD_WAIT_30")
 		require.False(t, flooded(t, b, send(0), "SLOWMODE_WAIT_30").Widened, "another kind is no evidence")
 		time.Sleep(time.Second)
-		r := flooded(t, b, send(2), "FLOOD_WAIT_10")
+		r := flooded(t, b, send(2), "FLOOD_WAIT_20")
 		require.Equal(t, flood.Method, r.Scope)
-		require.True(t, r.Widened)
+		require.True(t, r.Widened && r.Inferred)
 		require.Equal(t, 2, r.Hits)
-		require.Equal(t, 29*time.Second, time.Until(r.Until), "the later deadline")
+		require.Equal(t, 20*time.Second, time.Until(r.Until), "the shorter deadline")
 
 		require.Equal(t, flood.Method, held(t, b, send(3)).Scope)
 		sent(t, b, flood.Call{Method: "messages.editMessage", Chat: 1})
@@ -125,7 +125,9 @@ func TestTwoMethodsFloodedAreTheAccountsButReadsGoOn(t *testing.T) {
 		require.Equal(t, flood.Account, r.Scope)
 		require.True(t, r.Widened)
 		require.Equal(t, "messages.sendMessage and messages.editMessage were both flooded", r.Why)
-		require.Equal(t, r.Until, b.AccountUntil(0, false))
+		require.Equal(t, 30*time.Second, time.Until(r.Until))
+		require.Equal(t, time.Minute, time.Until(r.Again), "its own chat")
+		require.Equal(t, 5*time.Second, time.Until(b.AccountUntil(0, false)), "then one may look")
 		require.Zero(t, b.AccountUntil(0, true))
 		require.Zero(t, b.AccountUntil(2, false))
 		held(t, b, flood.Call{Method: "messages.deleteMessages", Chat: 9})
@@ -146,21 +148,21 @@ func TestTwoMethodsFloodedAreTheAccountsButReadsGoOn(t *testing.T) {
 func TestAnAccountFloodedAgainByTheCallThatGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})
-		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_30")
-		require.Equal(t, flood.Account, flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30").Scope)
+		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_10")
+		require.Equal(t, flood.Account, flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_10").Scope)
 		gone := make(chan flood.Pass, 2)
 		for _, method := range []string{"a.three", "a.four"} {
 			go func() { gone <- enter(t, b, flood.Call{Method: method}) }()
 		}
-		time.Sleep(30 * time.Second)
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Len(t, gone, 1)
-		r := b.Flooded(<-gone, notice(t, "FLOOD_WAIT_30"))
+		r := b.Flooded(<-gone, notice(t, "FLOOD_WAIT_9"))
 		require.Equal(t, flood.Account, r.Scope)
 		require.False(t, r.Widened)
 		require.True(t, r.News)
 
-		time.Sleep(31 * time.Second)
+		time.Sleep(10 * time.Second) // 9 s, and one for the repeat
 		synctest.Wait()
 		require.Len(t, gone, 1)
 		b.Passed(<-gone)
@@ -264,7 +266,8 @@ func TestAFloodOfTheMethodItselfIsNotTakenBack(t *testing.T) {
 		require.False(t, r.Widened)
 		b.Sent(&racing) // past the last look, before the flood was known
 		b.Passed(racing)
-		require.Equal(t, 40*time.Second, held(t, b, send(0)).Wait)
+		require.Equal(t, 30*time.Second, held(t, b, send(0)).Wait, "as it was told")
+		require.Equal(t, 40*time.Second, held(t, b, send(2)).Wait)
 	})
 }
 
@@ -289,9 +292,8 @@ func TestFloodOfAMethodKnownToBeLimitedAsAWholeNeedsNoSecond(t *testing.T) {
 	})
 }
 
-// The longest of the waits that are taken for the account's was met before anything told
-// that it is.
-func TestTheAccountWaitsAsLongAsTheMethodsThatProveIt(t *testing.T) {
+// Whatever led to it.
+func TestTheAccountWaitsNoLongerThanTheShortestThatProvesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := flood.NewBook(flood.Options{})
 		edit := func(chat int64) flood.Call { return flood.Call{Method: "messages.editMessage", Chat: chat} }
@@ -302,8 +304,7 @@ func TestTheAccountWaitsAsLongAsTheMethodsThatProveIt(t *testing.T) {
 		for i, wait := range []string{"FLOOD_WAIT_60", "FLOOD_WAIT_20", "FLOOD_WAIT_30", "FLOOD_WAIT_40"} {
 			b.Flooded(air[i], notice(t, wait))
 		}
-		r := held(t, b, flood.Call{Method: "messages.sendMedia", Chat: 7})
-		require.Equal(t, flood.Account, r.Scope)
-		require.Equal(t, time.Minute, r.Wait)
+		require.Equal(t, flood.Account, held(t, b, flood.Call{Method: "messages.sendMedia", Chat: 7}).Scope)
+		require.Equal(t, 20*time.Second, time.Until(b.Snapshot()[0].Until))
 	})
 }

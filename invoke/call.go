@@ -51,6 +51,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 		if c.repeat(ctx, input, err) {
 			continue
 		}
+		if errors.Is(err, ErrNotSent) {
+			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
+		}
 		if !notice.Waitable() {
 			return c.refused(ctx, err)
 		}
@@ -78,6 +81,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err != nil {
 			return flood.Pass{}, err
 		}
+		c.m.limiter.learned.ForgetRested(c.counted())
 		c.m.limiter.learned.MakeRoom(c.counted())
 		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)
@@ -98,7 +102,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 				c.refund()
 				return flood.Pass{}, err
 			}
-			c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
+			c.admitted(pass, &w)
 			if c.m.life.Err() == nil { // the observer may end it too
 				return pass, nil
 			}
@@ -108,6 +112,21 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		book.Left(pass)
 		c.refund()
 	}
+}
+
+// admitted tells the observer that the call is about to be sent. An observer can end the
+// goroutine, as a test does that fails there. The call is then not sent, so it costs nothing
+// and does not go first.
+func (c *call) admitted(pass flood.Pass, w *waits) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.m.limiter.book.Left(pass)
+			c.refund()
+		}
+	}()
+	c.observe(Event{Kind: Admitted, Wait: w.sum, Gate: w.gate})
+	returned = true
 }
 
 // waits is what a call waited for before one attempt.
@@ -132,7 +151,7 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 		return pass, err
 	}
 	patience := c.patience()
-	if known.Wait > patience || patience == 0 {
+	if known.Wait > patience && known.Reason != flood.AnotherFirst || patience == 0 {
 		return pass, err
 	}
 	c.gate = FloodGate
@@ -140,7 +159,7 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 	waiting, release := c.m.join(ctx)
 	defer release()
 	pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
-	for again(err, patience) {
+	for again(err) {
 		pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
 	}
 	if known.Kind != flood.PremiumWait {
@@ -153,9 +172,9 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 // again reports whether the patience of a call has ended only because the file part that
 // goes first after a premium wait takes its time. That is the speed of the line, and no
 // wait that anybody ordered.
-func again(err error, patience time.Duration) bool {
+func again(err error) bool {
 	known, ok := errors.AsType[*flood.WaitError](err)
-	return ok && known.Kind == flood.PremiumWait && known.Reason == flood.KnownFlood && known.Wait <= patience
+	return ok && known.Kind == flood.PremiumWait && known.Reason == flood.AnotherFirst
 }
 
 // acquire takes the call's tokens, but for those that a permit has paid. It tells
@@ -227,6 +246,11 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
+	if errors.Is(err, ErrNotSent) {
+		c.sent--
+		c.refund()
+		return flood.Notice{}, err
+	}
 	if err == nil || c.arrived(output, err) {
 		answered = true
 		c.passed(pass)
@@ -278,16 +302,25 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 		return next.Invoke(ctx, input, output)
 	}
 	err := next.Invoke(ctx, input, output)
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
 	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(c.sentAt), Err: err})
 	return err
 }
 
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
-	record := c.m.limiter.flooded(c, pass, notice)
+	now := c.m.clock.Now() // a store and an observer may take longer than the flood
+	return c.decide(c.m.limiter.flooded(c, pass, notice), now, notice, err)
+}
+
+// decide tells of a flood that was recorded at now and returns an error if it is not to be
+// sat out.
+func (c *call) decide(record flood.Record, now time.Time, notice flood.Notice, err error) error {
 	c.m.limiter.remember()
 	record.DC = c.m.limiter.number(record.DC)
-	left := record.Until.Sub(c.m.clock.Now())
+	left := record.Again.Sub(now)
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
 	c.server, _ = tgerr.As(err)
 
@@ -307,7 +340,7 @@ func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice
 	if reason != 0 {
 		return &flood.WaitError{
 			Method: c.Method, Chat: int64(c.Peer), Kind: notice.Kind, Scope: record.Scope,
-			Wait: left, Until: record.Until, Reason: reason,
+			Wait: left, Until: record.Again, Reason: reason,
 		}
 	}
 	if counts {
@@ -331,7 +364,7 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 	fields := []zap.Field{
 		zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Int("attempt", c.sent),
 		zap.Stringer("kind", notice.Kind), zap.Stringer("scope", record.Scope),
-		zap.Duration("wait", left), zap.Time("until", record.Until),
+		zap.Duration("wait", left), zap.Time("until", record.Again),
 	}
 	if c.Peer != 0 {
 		fields = append(fields, zap.Stringer("chat", c.Peer))
@@ -390,9 +423,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 
 // giveUp ends a call that was not sent, or not sent again.
 func (c *call) giveUp(err error) error {
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		wait.Attempts, wait.Server, wait.DC = c.sent, c.server, c.m.limiter.number(c.dc)
-	}
+	err = c.signed(err)
 	c.observe(Event{Kind: GivenUp, Err: err})
 	return err
 }

@@ -19,8 +19,8 @@ type evidence struct {
 	wandering atomic.Bool
 
 	mu sync.Mutex
-	// narrow is the chat that was flooded last, as far as was known in that chat alone.
-	narrow [classify.Global + 1]classify.Peer
+	// narrow are the chats that were flooded last, as far as was known in that chat alone.
+	narrow [classify.Global + 1][]classify.Peer
 	// resting are the chats at rest that were flooded last.
 	resting [classify.Global + 1]map[classify.Peer]rested
 	// whole holds the methods whose floods proved to be those of all chats. For as long as
@@ -103,13 +103,14 @@ func (t *evidence) isWhole(c *call) bool {
 func (t *evidence) suspect(c *call) (proven bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.narrow[c.Category] = c.Peer
+	narrow := append(t.narrow[c.Category], c.Peer)
+	t.narrow[c.Category] = narrow[max(0, len(narrow)-wanderers):]
 	w, ok := t.whole[c.Method]
 	return ok && w.category == c.Category
 }
 
 // proved notes that a flood of the method was not that of one chat. If it took a second
-// flood to see it, the first was not either.
+// flood to see it, those before it were not either.
 func (t *evidence) proved(c *call, widened bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +118,10 @@ func (t *evidence) proved(c *call, widened bool) {
 	w.category = c.Category
 	w.at(c.Peer)
 	if widened {
-		w.at(t.narrow[c.Category])
+		for _, chat := range t.narrow[c.Category] {
+			w.at(chat)
+		}
+		t.narrow[c.Category] = t.narrow[c.Category][:0]
 	}
 	t.whole[c.Method] = w
 }
@@ -150,7 +154,7 @@ func (l *Limiter) atRest(c *call) bool {
 // flooded records a flood, and lowers the limit of what it is about. A method whose floods
 // proved to be those of all chats need not prove it at each of them.
 func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
-	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() {
+	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() || pass.Looks() {
 		return l.book.Flooded(pass, notice)
 	}
 	var record flood.Record

@@ -190,6 +190,7 @@ func (l *Limiter) Available() map[classify.Category]float64 {
 // one moment. Those of chats and of the program are in [Limiter.GateStats]. It does not
 // block.
 func (l *Limiter) Stats() map[classify.Category]ratelimit.GateStats {
+	l.learned.ForgetAllRested() // their limits are the configured ones again
 	stats := make(map[classify.Category]ratelimit.GateStats, len(l.gates))
 	categories := classify.Categories()
 	for i, s := range l.limiter.Stats() { // in the order in which they were made
@@ -209,10 +210,11 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	if !category.Valid() || category == classify.Global {
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
-	if until := l.book.AccountUntil(ownDC, reads(category)); !until.IsZero() {
+	now := l.clock.Now()
+	if until := l.book.AccountUntil(ownDC, reads(category)); until.After(now) {
 		return nil, &flood.WaitError{
 			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
-			Wait: until.Sub(l.clock.Now()), Until: until,
+			Wait: until.Sub(now), Until: until,
 		}
 	}
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])

@@ -32,7 +32,9 @@ type Learning uint8
 
 const (
 	// On lowers the limit of what was flooded, and raises it again as it is used, never
-	// above what is configured.
+	// above what is configured. A lesson is forgotten after sixty seconds of use at the
+	// configured limit without a flood, or after ten minutes in which the limit lay unused;
+	// after more than three floods that rest has to be longer, up to a day.
 	On Learning = iota
 	// Off keeps the limits as they are configured.
 	Off

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gotd/td/bin"
-	"github.com/gotd/td/clock"
 	"github.com/gotd/td/pool"
 	"github.com/gotd/td/rpc"
 	"github.com/gotd/td/tg"
@@ -61,10 +60,10 @@ func (c *call) repeat(ctx context.Context, input bin.Encoder, err error) bool {
 	}
 	c.lost++
 	pause := min(repeatPause<<min(c.lost-1, 6), longestRepeatPause)
-	timer := c.m.clock.Timer(pause)
-	defer clock.StopTimer(timer)
+	timer := time.NewTimer(pause) // not Options.Clock: a connection keeps the system's time
+	defer timer.Stop()
 	select {
-	case <-timer.C():
+	case <-timer.C:
 		return true
 	case <-ctx.Done():
 		return false

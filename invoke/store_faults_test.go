@@ -487,7 +487,7 @@ func TestFactThatHasGrownTooLongHoldsUpNoOther(t *testing.T) {
 		require.Len(t, limiter.Learned(), 1)
 		require.Error(t, call(t.Context(), resolve()))
 		limiter.Close()
-		require.Equal(t, []string{"flood/0/method/inferred/0/false/contacts.resolveUsername", "rate/query"}, d.keys())
+		require.Equal(t, []string{"flood/0/method/own/0/false/contacts.resolveUsername", "rate/query"}, d.keys())
 	})
 }
 

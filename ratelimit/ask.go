@@ -15,13 +15,12 @@ const (
 	giveBackTime = 100 * time.Millisecond
 )
 
-// askLocked asks the store about a waiter that stands first at all its gates and finds
-// room by what this process knows. The lock is not held meanwhile, and the waiter keeps
-// its turn everywhere, so that of each queue one asks at most. An ask is seen through even
-// if the context is done: else nobody would know what it has cost, and an outage would
-// not show to calls that are in a hurry.
+// askLocked asks the store about a waiter that is first at all its gates and finds room in
+// this process's view. It lets go of the lock meanwhile. The waiter keeps its turn, so at
+// most one call of each queue asks. The question ignores the context: the answer is needed
+// to know what was charged, and calls in a hurry have to notice an outage too.
 //
-// Afterwards the waiter is granted, or has to reckon again, or has failed.
+// Afterwards the waiter is granted, or has to look again, or has failed.
 func (l *Limiter) askLocked(w *waiter) error {
 	if !l.outage.over(l.last) {
 		return l.aloneLocked(w, l.outage.err)
@@ -88,23 +87,23 @@ func (l *Limiter) askLocked(w *waiter) error {
 	return nil
 }
 
-// maxClosed is how long a store's word for how long a gate has no room is believed: then it is
-// asked once more. A number that is damaged does not close a gate for years.
+// maxClosed is the longest time for which an answer of the store closes a gate. Then the
+// store is asked again, so that a damaged number does not close a gate for years.
 const maxClosed = time.Hour
 
-// see adopts what the store says of a gate.
+// see adopts the store's view of a gate.
 func (l *line) see(found Found, admitted bool, now int64) {
-	if b, ok := l.set.algorithm.(bucket); ok { // what is missing beyond what is known here, others took
-		l.set.others += float64(int64(found.Used.Refill)-b.missing(&l.state, now)) / float64(b.interval)
+	if b, ok := l.set.algorithm.(bucket); ok { // others took what this process did not
+		l.set.others += float64(int64(found.Used.Refill)-b.missing(l.state, now)) / float64(b.interval)
 	}
-	l.set.algorithm.adopt(&l.state, found.Used, now)
+	l.state = l.set.algorithm.adopt(l.state, found.Used, now)
 	if !admitted && found.Wait > 0 {
 		l.closedUntil = now + min(int64(found.Wait), int64(maxClosed))
 	}
 }
 
-// aloneLocked decides about a waiter that finds room, without the store, which has
-// failed so.
+// aloneLocked decides about a waiter that finds room, without the store, which has failed
+// with err.
 func (l *Limiter) aloneLocked(w *waiter, err error) error {
 	switch l.policy {
 	case store.FailOpen:
@@ -125,14 +124,14 @@ func (l *Limiter) freeLocked(w *waiter) bool {
 		return false
 	}
 	for i := range w.places {
-		if s := w.places[i].gate.set; s.paused || w.places[i].cost() > s.capacity {
+		if s := w.places[i].gate.set; s.paused || w.places[i].price().need > s.capacity {
 			return false
 		}
 	}
 	return true
 }
 
-// unavailable names the narrowest gate that the store was needed for.
+// unavailable is the error of a waiter that needed the store. It names the narrowest gate.
 func (w *waiter) unavailable(err error) error {
 	if !errors.Is(err, store.ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
@@ -147,26 +146,26 @@ func (w *waiter) chargesLocked(now int64) []Charge {
 		p := &w.places[i]
 		s := p.line.set
 		charges[i] = Charge{
-			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.cost()),
-			Used: s.algorithm.used(&p.line.state, now),
+			Gate: s.name, Key: p.line.key, Rule: s.rule, Cost: int(p.price().charge),
+			Used: s.algorithm.used(p.line.state, now),
 		}
 	}
 	return charges
 }
 
-// giveBack undoes what the store has charged, if it answers in time.
+// giveBack undoes a charge in the store, if that answers in time.
 func (l *Limiter) giveBack(charges []Charge) {
 	if len(charges) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
 	defer cancel()
-	_ = l.shared.GiveBack(ctx, charges) // what it does not take back, time refills
+	_ = l.shared.GiveBack(ctx, charges) // time refills the rest
 }
 
-// refundLocked gives back to the store what a call has paid at each gate, unless it is
-// unavailable. The lock is not held meanwhile. It comes before the refund in this
-// process, which makes the next one ask.
+// refundLocked gives a call's payment at each gate back to the store, unless that is
+// unavailable. It lets go of the lock meanwhile. It has to come before the refund in this
+// process, which makes the next call ask.
 func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
 	if l.outage.err != nil {
 		return
@@ -174,24 +173,24 @@ func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
 	var charges []Charge
 	for i, g := range gates {
 		s, key := g.set, g.key
-		if s.paused { // which the store is never asked about
+		if s.paused { // the store knows no paused gates
 			continue
 		}
 		if s.keyed {
 			key = s.resolve(key)
 		}
-		charges = append(charges, Charge{Gate: s.name, Key: key, Rule: s.rule, Cost: int(min(paid(i), s.capacity))})
+		charges = append(charges, Charge{Gate: s.name, Key: key, Rule: s.rule, Cost: int(paid(i))})
 	}
 	l.mu.Unlock()
 	l.giveBack(charges)
 	l.mu.Lock()
 }
 
-// trySharedLocked is a call that does not wait, but for the answer to one ask. It keeps
-// the turn at its gates meanwhile.
+// trySharedLocked admits a call without a wait, except for one answer of the store. The
+// call keeps its turn meanwhile.
 func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	now := l.nowLocked()
-	w := l.waiterLocked(context.Background(), background, cost, gates)
+	w := newWaiter(context.Background(), background, cost, now, gates)
 	defer l.leaveLocked(w)
 	free := l.freeLocked(w)
 	if free && !l.outage.over(now) {
@@ -212,7 +211,7 @@ func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	var worst RefusedError
 	for i := range w.places {
 		p := &w.places[i]
-		if refused := p.line.refuse(p.cost(), l.last); refused.Wait >= worst.Wait {
+		if refused := p.line.refuse(p.price(), l.last); refused.Wait >= worst.Wait {
 			worst = refused
 		}
 	}

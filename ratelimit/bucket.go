@@ -6,20 +6,18 @@ import (
 	"time"
 )
 
-// bucket is a token bucket reckoned in nanoseconds: instead of a number of
-// tokens that has to be refilled, it keeps the one moment at which it is full.
-// Taking a token moves that moment one interval into the future, and the passing
-// of time is the refill. Nothing is ever added up, so nothing drifts.
+// bucket is a token bucket in nanoseconds. In place of a number of tokens, its state is
+// the time at which it is full. Taking a token moves that time one interval into the
+// future, and the passing of time is the refill, so nothing drifts.
 //
-// While it is paused no time passes for it, and the state holds what was missing
-// when the pause began.
+// A paused bucket does not refill, and its state is how far it is from full.
 type bucket struct {
 	interval int64 // what one token takes to refill, rounded up; never 0
 	burst    int64
 	paused   bool
 }
 
-func (l Limit) algorithm(*set) algorithm {
+func (l Limit) algorithm(*Limiter) algorithm {
 	b := bucket{burst: int64(l.Burst), paused: l.Paused()}
 	if b.paused {
 		b.interval = int64(time.Second) // a unit to keep the tokens in
@@ -31,76 +29,87 @@ func (l Limit) algorithm(*set) algorithm {
 
 func (b bucket) capacity() int64 { return b.burst }
 
-func (b bucket) due(s *state, cost, _ int64) int64 {
+func (b bucket) most() int64 { return max(b.burst, min(MaxTimes, int64(maxSpan)/b.interval)) }
+
+func (b bucket) due(s state, cost, _ int64) int64 {
 	beyond := cost - b.burst
 	if beyond > math.MaxInt64/4/b.interval {
 		return math.MaxInt64 / 2 // a queue of more than a lifetime
 	}
-	return s.at + beyond*b.interval
+	return s.full + beyond*b.interval
 }
 
-func (b bucket) take(s *state, cost, due, _ int64) { s.at = max(s.at, due) + cost*b.interval }
+func (b bucket) take(s state, cost, due, _ int64) state {
+	s.full = max(s.full, due) + cost*b.interval
+	return s
+}
 
-// giveBack takes off what the bucket has refilled since the take: whether it had
-// spilled over by then nobody knows, and to give it twice would let through more than
-// the limit.
-func (b bucket) giveBack(s *state, cost, taken, now int64) {
-	back := min(cost, b.burst) * b.interval
+// giveBack gives back the cost less the refill since the take. The bucket may have been
+// full in between, and then the whole cost would let more through than the limit.
+func (b bucket) giveBack(s state, cost, taken, now int64) state {
+	back := min(cost, b.most()) * b.interval
 	if b.paused {
-		s.at = max(0, s.at-back)
-		return
+		s.full = max(0, s.full-back)
+		return s
 	}
 	back = max(0, back-max(0, now-taken))
-	s.at = max(s.at-back, min(s.at, now))
+	s.full = max(s.full-back, min(s.full, now))
+	return s
 }
 
-// missing is how far the bucket is from full.
-func (b bucket) missing(s *state, now int64) int64 {
+// missing is how far the bucket is from full; more than all that it holds if it is in debt.
+func (b bucket) missing(s state, now int64) int64 {
 	if b.paused {
-		return s.at
+		return s.full
 	}
-	return max(0, s.at-now)
+	return max(0, s.full-now)
 }
 
-func (b bucket) tokens(s *state, now int64) float64 {
+func (b bucket) tokens(s state, now int64) float64 {
 	if b.paused {
 		return 0
 	}
 	return max(0, float64(b.burst*b.interval-b.missing(s, now))/float64(b.interval))
 }
 
-func (b bucket) used(s *state, now int64) Used {
+func (b bucket) used(s state, now int64) Used {
 	return Used{Refill: time.Duration(b.missing(s, now))}
 }
 
-func (b bucket) adopt(s *state, used Used, now int64) {
+func (b bucket) adopt(s state, used Used, now int64) state {
 	if !b.paused {
-		s.at = now + min(max(0, int64(used.Refill)), b.burst*b.interval) // no more than all can be missing
+		// More cannot be missing: a call that is charged most finds the bucket full.
+		s.full = now + min(max(0, int64(used.Refill)), b.most()*b.interval)
 	}
+	return s
 }
 
-func (b bucket) forget(s *state, now int64) bool { return !b.paused && s.at <= now }
+func (b bucket) until(s state) int64 {
+	if b.paused {
+		return math.MaxInt64
+	}
+	return s.full
+}
 
-func (b bucket) inherit(before algorithm, s *state, how Inheritance, now int64) {
+// inherit carries tokens over, cut to the new burst, and debts too.
+func (b bucket) inherit(before algorithm, s state, how Inheritance, now int64) state {
 	old := before.(bucket)
 	full, oldFull := b.burst*b.interval, old.burst*old.interval
-	had := max(0, oldFull-old.missing(s, now)) // tokens × the old interval
-	switch how {
-	case Reset:
-		had = full
-	case Empty:
-		had = 0
-	case Proportional:
-		had = scale(had, full, oldFull, full)
-	case Additive:
-		had = scale(had, b.interval, old.interval, math.MaxInt64/2) + (b.burst-old.burst)*b.interval
+	missing := old.missing(s, now)
+	switch {
+	case missing > oldFull:
+		s.full = full + scale(missing-oldFull, b.interval, old.interval, int64(maxSpan))
+	case how == Empty:
+		s.full = full
+	case how == Full:
+		s.full = 0
 	default:
-		had = scale(had, b.interval, old.interval, full)
+		s.full = full - scale(oldFull-missing, b.interval, old.interval, full)
 	}
-	s.at = full - min(max(0, had), full)
 	if !b.paused {
-		s.at += now
+		s.full += now
 	}
+	return s
 }
 
 // scale returns x × to / from, at most limit, without overflow.

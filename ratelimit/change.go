@@ -4,17 +4,15 @@ package ratelimit
 type Inheritance uint8
 
 const (
-	// AsIs carries the tokens over, cut to the new burst. No change grants tokens.
+	// AsIs carries the tokens over, cut to the new burst, and a debt as well. No change
+	// grants tokens.
 	AsIs Inheritance = iota
-	// Proportional keeps the bucket as full as it was, in parts of its burst.
-	Proportional
-	// Additive adds to the tokens what the burst has grown by, and takes away what
-	// it has shrunk by.
-	Additive
-	// Reset starts with a full bucket, or an empty window.
-	Reset
-	// Empty starts with an empty bucket: the next token is there after its full time.
+	// Empty starts with an empty bucket, in which the next token arrives after its full
+	// time. A debt stays.
 	Empty
+	// Full starts with a full bucket, for one that had a lower burst while nothing wanted
+	// its tokens. A debt stays.
+	Full
 )
 
 // Change names what is new about a gate's rule; what it does not name stays as it
@@ -23,7 +21,7 @@ const (
 //	ratelimit.Rate(5)            // 5 tokens a second, the burst stays
 //	ratelimit.Burst(10)          // holds 10 tokens, the rate stays
 //	ratelimit.Rate(5).Burst(10)  // both
-//	ratelimit.Rate(5).Inherit(ratelimit.Proportional)
+//	ratelimit.Rate(5).Inherit(ratelimit.Empty)
 //	ratelimit.To(ratelimit.Window{Limit: 20, Period: time.Minute})
 type Change struct {
 	rate     float64
@@ -56,9 +54,8 @@ func (c Change) Burst(tokens int) Change {
 	return c
 }
 
-// Inherit returns c with what becomes of the tokens; [AsIs] unless set. Windows
-// know AsIs and Reset only: what has passed has passed. Change{}.Inherit(Empty) empties
-// a bucket and leaves its rule alone.
+// Inherit returns c with what becomes of the tokens; [AsIs] unless set. A window takes
+// AsIs only. Change{}.Inherit(Empty) empties a bucket and leaves its rule alone.
 func (c Change) Inherit(i Inheritance) Change {
 	c.inherit = i
 	return c
@@ -73,8 +70,8 @@ func (c Change) Apply(old Rule) (Rule, error) {
 		if _, ok := c.to.(Window); ok {
 			return nil, &LimitError{Field: "change", Want: "a change of its rate or burst: the gate is a bucket"}
 		}
-		if c.inherit > Empty {
-			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Proportional, Additive, Reset or Empty"}
+		if c.inherit > Full {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Empty or Full"}
 		}
 		if to, ok := c.to.(Limit); ok {
 			old = to
@@ -94,8 +91,8 @@ func (c Change) Apply(old Rule) (Rule, error) {
 		if !ok || c.hasRate || c.hasBurst || w.Kind != old.Kind {
 			return nil, &LimitError{Field: "change", Want: "To a whole window, " + old.Kind.String() + " like the gate's"}
 		}
-		if c.inherit != AsIs && c.inherit != Reset {
-			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs or Reset: the gate is a window"}
+		if c.inherit != AsIs {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs: the gate is a window"}
 		}
 		next = w
 	}

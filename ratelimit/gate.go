@@ -17,8 +17,9 @@ type Gate struct {
 }
 
 // Gates is a set of gates with one rule, one for each key: each chat, each user,
-// each command. A gate costs memory only from its first call until it is as good as
-// new again, and then for at most that time once more.
+// each command. A gate takes memory from its first call until it has not been used for at
+// most twice the time in which its bucket fills or its window passes. A full bucket takes
+// some 40 bytes.
 type Gates struct{ set *set }
 
 // GateStats is what a gate looks like at one moment.
@@ -47,7 +48,7 @@ func (s GateStats) Congestion() float64 {
 // GatesStats is what a set of gates looks like at one moment.
 type GatesStats struct {
 	Name       string
-	Live       int           // gates that are remembered
+	Live       int           // gates whose bucket is not full or whose window is not empty
 	Waiters    int           // calls in all their queues
 	OldestWait time.Duration // how long the first of those has waited
 }
@@ -103,9 +104,9 @@ func (l *Limiter) addGates(s *set) *Gates {
 // Key returns the gate of a key. It costs nothing: the gate comes to life with its
 // first call.
 //
-// Beyond [DefaultMaxKeys] live gates, keys that are new share a gate with some of
-// the others: an attacker who invents keys can make strangers wait, but memory does
-// not grow, and a stranger gets at most twice the limit, once under each key.
+// While [DefaultMaxKeys] gates are in memory, new keys share 256 gates. So an attacker
+// who invents keys can make other new keys wait, but memory does not grow, and a key gets
+// at most twice its limit, once in each gate.
 func (g *Gates) Key(key uint64) Gate { return Gate{set: g.set, key: key} }
 
 // Set returns a Gate that stands for the whole set in [Limiter.Update].
@@ -131,20 +132,41 @@ func (g Gate) SetMaxWaiters(most int) {
 	g.set.maxWaiters = max(0, most)
 }
 
+// MaxTimes is the most that [Gate.Times] takes a gate beyond what it holds. It bounds how
+// large a debt is believed when a store reports one: a damaged number cannot close a gate
+// for good. Telegram forwards at most 100 messages in a call.
+const MaxTimes = 1000
+
 // Times returns the gate with calls that count n times there, such as one that
 // forwards n messages to a chat. A call that counts for more than the gate holds
-// counts for all that it holds: it passes alone. n below 1 is 1.
+// passes when the bucket is full or the window is empty, and is charged whole: the
+// bucket goes into debt, and the next call waits until the debt is paid. n below 1
+// is 1. A call is charged no more than the larger of [MaxTimes] and what the gate holds.
 func (g Gate) Times(n int) Gate {
 	g.weight = uint32(min(max(1, n), math.MaxInt32))
 	return g
 }
 
-// cost is what a call of cost pays at this gate, under the limit of the moment.
-func (g Gate) cost(cost int64) int64 {
+// price is what a call means to a gate, under its rule of the moment.
+type price struct {
+	need   int64 // how much room there has to be
+	charge int64 // how much is taken; more than need if the gate does not hold so much
+	queued int64 // how much the calls behind it have to wait for
+}
+
+// price returns what a call of cost means to this gate.
+func (g Gate) price(cost int64) price {
 	if g.weight <= 1 {
-		return cost
+		return price{need: cost, charge: cost, queued: cost}
 	}
-	return max(cost, min(cost*int64(g.weight), g.set.capacity))
+	s := g.set
+	charge := max(cost, min(cost*int64(g.weight), s.most))
+	p := price{need: max(cost, min(charge, s.capacity)), charge: charge}
+	p.queued = p.need // all of a window's calls leave it together, however many
+	if _, ok := s.algorithm.(bucket); ok {
+		p.queued = charge
+	}
+	return p
 }
 
 // check refuses what is no list of gates to pass: a gate that nobody made, one of
@@ -156,9 +178,6 @@ func (l *Limiter) check(cost int, gates []Gate) error {
 	for i, g := range gates {
 		if g.set == nil || g.set.limiter != l {
 			return fmt.Errorf("gates[%d] is none of this limiter's: want one that NewGate or NewGates made", i)
-		}
-		if g.set.keyed {
-			g.set.quiet.expect(g.key)
 		}
 		for _, other := range gates[:i] {
 			if g.same(other) {
@@ -211,12 +230,12 @@ func (l *line) stats(now int64) GateStats {
 		s.Limit = Limit{Rate: float64(rule.Limit) / rule.Period.Seconds(), Burst: rule.Limit}
 	}
 	if !l.set.paused && l.closedUntil <= now {
-		s.Tokens = l.set.algorithm.tokens(&l.state, now)
+		s.Tokens = l.set.algorithm.tokens(l.state, now)
 	}
 	return s
 }
 
-// waiters leaves out who asks the store: there is room for it, by what is known here.
+// waiters does not count the call that asks the store, for which this process has room.
 func (l *line) waiters() int {
 	n := l.lanes[normal].len + l.lanes[background].len
 	if l.asking != nil {
@@ -237,14 +256,13 @@ func (l *line) oldest(now int64) (wait time.Duration) {
 	return wait
 }
 
-// Stats returns the state of the set, after forgetting all gates that are as good as
-// new. That takes some milliseconds for a million of them.
+// Stats returns the state of the set. It looks at each gate in memory, which takes some
+// 20 ms for a million of them.
 func (g *Gates) Stats() GatesStats {
 	g.set.limiter.mu.Lock()
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
-	g.set.sweep(2*len(g.set.quiet.slots), now) // twice as many: some are looked at again
-	s := GatesStats{Name: g.set.name, Live: g.set.live()}
+	s := GatesStats{Name: g.set.name, Live: len(g.set.busy) + g.set.memory.live(g.set.algorithm, now)}
 	for _, l := range g.set.busy {
 		s.Waiters += l.waiters()
 		s.OldestWait = max(s.OldestWait, l.oldest(now))

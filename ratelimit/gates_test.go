@@ -217,11 +217,8 @@ func TestCloseAnswersWaitersOfEveryChat(t *testing.T) {
 
 func TestTokensAreInheritedAsNamed(t *testing.T) {
 	for how, want := range map[ratelimit.Inheritance]float64{
-		ratelimit.AsIs:         4,
-		ratelimit.Proportional: 8,
-		ratelimit.Additive:     14,
-		ratelimit.Reset:        20,
-		ratelimit.Empty:        0,
+		ratelimit.AsIs:  4,
+		ratelimit.Empty: 0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := ratelimit.New(ratelimit.Options{})
@@ -256,7 +253,7 @@ func TestBucketsAreEmptiedUnderTheirRule(t *testing.T) {
 		update(t, l, paused, ratelimit.Rate(10))
 		require.Zero(t, paused.Stats().Tokens, "the pause has not refilled it")
 
-		update(t, l, single, ratelimit.Change{}.Inherit(ratelimit.Reset))
+		time.Sleep(time.Second)
 		drain(t, l, single)
 		start := time.Now()
 		done := make(chan error)
@@ -269,7 +266,7 @@ func TestBucketsAreEmptiedUnderTheirRule(t *testing.T) {
 		window := newWindow(t, l, ratelimit.Window{Limit: 2, Period: time.Minute})
 		var bad *ratelimit.LimitError
 		require.ErrorAs(t, l.Update(map[ratelimit.Gate]ratelimit.Change{window: empty}), &bad)
-		require.Contains(t, bad.Error(), "AsIs or Reset")
+		require.Contains(t, bad.Error(), "want AsIs")
 	})
 }
 
@@ -286,7 +283,113 @@ func TestForwardOfManyMessagesCountsForEach(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start))
 		l.Refund(1, chat.Times(6), message)
 		require.NoError(t, l.Acquire(t.Context(), 1, chat.Times(1000), message))
-		require.Equal(t, time.Minute, time.Since(start), "more than the gate holds is all that it holds")
-		require.Error(t, l.Try(1, chat))
+		require.Equal(t, time.Minute, time.Since(start), "which goes when the window is empty")
+		require.NoError(t, l.Acquire(t.Context(), 1, chat))
+		require.Equal(t, 2*time.Minute, time.Since(start), "and leaves it whole after a period")
+	})
+}
+
+// What counts for more than a gate holds.
+func TestAlbumGoesWhenTheBucketIsFullAndIsChargedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{})
+		chat := newGates(t, l, ratelimit.Limit{Rate: 1, Burst: 3}).Key(1)
+		album := chat.Times(10)
+		start := time.Now()
+		at := func(want time.Duration, g ratelimit.Gate) {
+			t.Helper()
+			require.NoError(t, l.Acquire(t.Context(), 1, g))
+			require.Equal(t, want, time.Since(start))
+		}
+		at(0, chat)
+		var refused *ratelimit.RefusedError
+		require.ErrorAs(t, l.Try(1, album), &refused)
+		require.Equal(t, time.Second, refused.Wait, "until the bucket is full")
+		require.Equal(t, 10, refused.Cost)
+		at(time.Second, album)
+		require.ErrorAs(t, l.Try(1, chat), &refused)
+		require.Equal(t, 8*time.Second, refused.Wait, "three were there, seven are owed, one is to come")
+		require.Zero(t, chat.Stats().Tokens)
+		at(9*time.Second, chat)
+		for i := range 5 {
+			at(time.Duration(12+10*i)*time.Second, album)
+		}
+
+		require.ErrorIs(t, l.Acquire(t.Context(), 4, chat), ratelimit.ErrImpossible, "a cost is no weight")
+		require.ErrorIs(t, l.Acquire(t.Context(), 4, album), ratelimit.ErrImpossible)
+	})
+}
+
+func TestAlbumsAheadAreCountedWholeInTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{})
+		chat, group := newGate(t, l, "chat", 1, 3), newWindow(t, l, ratelimit.Window{Limit: 4, Period: time.Minute})
+		for g, want := range map[ratelimit.Gate]time.Duration{chat: 28 * time.Second, group: 3 * time.Minute} {
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 3 {
+				go func() { _ = l.Acquire(ctx, 1, g.Times(10)) }()
+			}
+			synctest.Wait()
+			start := time.Now()
+			short, stop := context.WithTimeout(t.Context(), time.Second)
+			var refused *ratelimit.RefusedError
+			require.ErrorAs(t, l.Acquire(short, 1, g), &refused)
+			require.Equal(t, want, refused.Wait)
+			require.NoError(t, l.Acquire(t.Context(), 1, g))
+			require.Equal(t, want, time.Since(start), "as it was told")
+			stop()
+			cancel()
+		}
+	})
+}
+
+func TestDebtOfABucketOutlivesAChangeOfItsLimit(t *testing.T) {
+	for name, change := range map[string]ratelimit.Change{
+		"twice the rate": ratelimit.Rate(2), "half the rate": ratelimit.Rate(0.5), "a larger burst": ratelimit.Burst(30),
+		"a smaller burst": ratelimit.Burst(1), "a pause": ratelimit.Rate(0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := ratelimit.New(ratelimit.Options{})
+				g := newGate(t, l, "g", 1, 3)
+				require.NoError(t, l.Acquire(t.Context(), 1, g.Times(10))) // seven are owed
+				update(t, l, g, change)
+				time.Sleep(time.Hour)
+				update(t, l, g, ratelimit.To(ratelimit.Limit{Rate: 1, Burst: 3}))
+				tokens := g.Stats().Tokens
+				if name == "a pause" {
+					require.Zero(t, tokens)
+					start := time.Now()
+					require.NoError(t, l.Acquire(t.Context(), 1, g))
+					require.Equal(t, 8*time.Second, time.Since(start))
+					return
+				}
+				require.Positive(t, tokens)
+
+				require.NoError(t, l.Acquire(t.Context(), 1, g.Times(10)))
+				update(t, l, g, change)
+				rate := g.Stats().Limit.Rate
+				start := time.Now()
+				require.NoError(t, l.Acquire(t.Context(), 1, g))
+				require.InDelta(t, 8/rate, time.Since(start).Seconds(), 1e-6, "seven are owed still")
+			})
+		})
+	}
+}
+
+func TestPermitOfAnAlbumGivesAllOfItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New(ratelimit.Options{})
+		for _, rule := range []ratelimit.Rule{
+			ratelimit.Limit{Rate: 1, Burst: 3}, ratelimit.Window{Limit: 3, Period: time.Minute},
+			ratelimit.Window{Limit: 3, Period: time.Minute, Kind: ratelimit.Aligned}, ratelimit.Window{Limit: 3, Period: time.Minute, Kind: ratelimit.FirstHit},
+		} {
+			g := newGates(t, l, rule).Key(1)
+			p, err := l.TryAcquire(1, g.Times(10))
+			require.NoError(t, err)
+			require.Error(t, l.Try(1, g))
+			p.Return()
+			require.NoError(t, l.Try(3, g), "%v", rule)
+		}
 	})
 }

@@ -26,7 +26,7 @@ type Rule interface {
 	// String returns the rule in words, such as "20/s burst 30".
 	String() string
 
-	algorithm(*set) algorithm
+	algorithm(*Limiter) algorithm
 }
 
 // Limit is a token bucket: it refills at Rate up to Burst.

@@ -19,13 +19,13 @@ type Options struct {
 	// testing/synctest bubble clock.System is virtual by itself.
 	Clock clock.Clock
 
-	// Shared keeps the state of all gates for several processes, see the package's
+	// Shared keeps the state of all gates for several processes, see the package
 	// documentation. nil limits this process alone.
 	Shared Shared
-	// OnFailure is what becomes of a call while Shared is unavailable: [store.FailClosed],
+	// OnFailure decides about a call while Shared is unavailable: [store.FailClosed],
 	// the default, fails it with an error that matches [store.ErrUnavailable],
-	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] decides by what
-	// this process knows. A paused gate stays paused under each.
+	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] applies the limits
+	// to this process alone. A paused gate stays paused in each case.
 	OnFailure store.Policy
 	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
 	// when it is back. It is called by a call that waits for it, without a lock, and
@@ -36,8 +36,8 @@ type Options struct {
 
 // Limiter owns the gates of one account. It is safe for concurrent use.
 //
-// One lock covers all its gates, since a call is charged in all of them or in
-// none. It is held for the reckoning only, never while a call waits.
+// One lock covers all gates, because a call is charged at all of them or at none. It is
+// never held while a call waits.
 type Limiter struct {
 	clock   clock.Clock
 	system  bool      // clock is the system's, which can be read at less cost
@@ -51,8 +51,7 @@ type Limiter struct {
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
 	gates  []*set
-	sets   []*set    // the keyed ones
-	free   []*waiter // waiters to use again
+	sets   []*set // the keyed ones
 	closed bool
 	outage outage
 }
@@ -86,10 +85,9 @@ func named(gate string, err error) error {
 }
 
 // Update changes the rules of several gates in one step, or none of them if one
-// change is bad. What becomes of the tokens is up to the change, see
-// [Change.Inherit]; heads that wait at the gates reckon again at once. A change of
-// one gate of a set changes the whole set, in a time that grows with its live gates.
-// Update does not block.
+// change is bad. [Change.Inherit] says what happens to the tokens. Calls that wait look
+// at the new rules at once. A change of one gate of a set changes the whole set, and
+// takes longer the more gates are remembered. Update does not block.
 //
 // The error joins a [*LimitError] for each change that is bad.
 func (l *Limiter) Update(changes map[Gate]Change) error {
@@ -188,9 +186,8 @@ func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...Gate) error {
 	return l.acquire(ctx, normal, cost, gates)
 }
 
-// AcquireBackground is Acquire for work that nobody is waiting for. At each gate it
-// lets every call of Acquire go first, those that come later included, but for every
-// tenth time: it is late, and not starved.
+// AcquireBackground is Acquire for work that can wait. At each gate it lets calls of
+// Acquire go first, even later ones, except every tenth time, so that it is not starved.
 func (l *Limiter) AcquireBackground(ctx context.Context, cost int, gates ...Gate) error {
 	return l.acquire(ctx, background, cost, gates)
 }
@@ -243,15 +240,14 @@ func (l *Limiter) tryLocked(cost int64, gates []Gate) (by payee, err error) {
 // justTaken is the time of a take that is undone at once.
 const justTaken = math.MaxInt64
 
-// Refund gives back what Acquire or Try has just taken, for a call that is not sent
-// after all. It fills the buckets never beyond Burst. What is given back later belongs
-// into a [Permit], which knows when it was taken: to give back what time has refilled
-// already would let through more than the limit. With a cost or gates that Acquire
-// would not take, Refund does nothing.
+// Refund gives back the tokens that Acquire or Try has just taken, for a call that is not
+// sent after all. It never fills a bucket beyond Burst. To give tokens back later, use a
+// [Permit], which knows when they were taken: time may have refilled them already. With a
+// cost or gates that Acquire would refuse as bad, Refund does nothing.
 //
-// With [Options.Shared] it gives back there too, which may take up to 100 ms; what fails
-// to come back is refilled by time. A call that passed while the store was unavailable has
-// paid nothing there, under [store.FailOpen] nothing at all, and should not be refunded.
+// With [Options.Shared] it gives them back to the store too, which takes up to 100 ms; if
+// that fails, time refills them. Do not refund a call that passed while the store was
+// unavailable: it has paid nothing there, and under [store.FailOpen] nothing at all.
 func (l *Limiter) Refund(cost int, gates ...Gate) {
 	if l.check(cost, gates) != nil {
 		return
@@ -259,16 +255,16 @@ func (l *Limiter) Refund(cost int, gates ...Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared != nil {
-		l.refundLocked(gates, func(i int) int64 { return gates[i].cost(int64(cost)) })
+		l.refundLocked(gates, func(i int) int64 { return gates[i].price(int64(cost)).charge })
 	}
 	now := l.nowLocked()
 	for _, g := range gates {
-		g.set.giveBack(g.key, g.cost(int64(cost)), justTaken, now)
+		g.set.giveBack(g.key, g.price(int64(cost)).charge, justTaken, now)
 	}
 }
 
-// nowLocked reads the clock. It is read under the lock: a time that was read
-// before waiting for the lock is old, and would refill the bucket twice.
+// nowLocked reads the clock. It has to be read under the lock: a time read before the wait
+// for the lock is old, and the bucket would be refilled twice.
 func (l *Limiter) nowLocked() int64 {
 	var now time.Duration
 	if l.system {
@@ -287,7 +283,7 @@ func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 		return false
 	}
 	for _, g := range gates {
-		g.set.take(g.key, g.cost(cost), now)
+		g.set.take(g.key, g.price(cost).charge, now)
 	}
 	return true
 }
@@ -295,15 +291,14 @@ func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
 // readyLocked reports whether nobody waits and there is room at each gate.
 func readyLocked(cost int64, gates []Gate, now int64) bool {
 	for _, g := range gates {
-		if !g.set.ready(g.key, g.cost(cost), now) {
+		if !g.set.ready(g.key, g.price(cost).need, now) {
 			return false
 		}
 	}
 	return true
 }
 
-// refusalLocked tells a newcomer that does not get through which gate will hold it
-// longest.
+// refusalLocked is the refusal of a newcomer by the gate that would hold it longest.
 func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedError {
 	now := l.nowLocked()
 	var worst RefusedError
@@ -311,14 +306,14 @@ func (l *Limiter) refusalLocked(lane lane, cost int64, gates []Gate) RefusedErro
 	known := true
 	for _, g := range gates {
 		st, line := g.set.peek(g.key)
-		// Whoever is ahead at a narrow gate will be ahead at the wide one as well.
+		// A call that is ahead at a narrow gate will be ahead at the wide one as well.
 		ahead, until := calls, int64(0)
 		if line != nil {
 			until = line.closedUntil
 			queued, queuedCalls := line.ahead(lane)
 			ahead, calls = max(ahead, queued), max(calls, queuedCalls)
 		}
-		refused := g.set.refusal(&st, until, ahead, g.cost(cost), now)
+		refused := g.set.refusal(st, until, ahead, g.price(cost), now)
 		switch {
 		case refused.Reason == ErrImpossible: // whatever the others say
 			return refused
@@ -340,7 +335,7 @@ func (l *Limiter) fullLocked(lane lane, cost int64, gates []Gate) error {
 		}
 		if st, line := g.set.peek(g.key); line != nil && line.lanes[lane].len >= most {
 			ahead, _ := line.ahead(lane)
-			refused := g.set.refusal(&st, line.closedUntil, ahead, g.cost(cost), l.last)
+			refused := g.set.refusal(st, line.closedUntil, ahead, g.price(cost), l.last)
 			refused.Reason = ErrQueueFull
 			return refused.asError()
 		}

@@ -2,8 +2,8 @@ package ratelimit_test
 
 import (
 	"context"
-	"errors"
 	"math"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -132,7 +132,7 @@ func TestDeadlineThatCannotBeMetIsRefusedAtOnceAndCostsNothing(t *testing.T) {
 			var refused *ratelimit.RefusedError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorIs(t, err, ratelimit.ErrDeferred)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the context is not done")
 			require.Equal(t, time.Second, refused.Wait)
 			require.Equal(t, "g", refused.Gate)
 		}
@@ -316,6 +316,9 @@ func TestBadLimitsAreNamed(t *testing.T) {
 		{ratelimit.Limit{Rate: 1, Burst: math.MaxInt}, "g.burst is 9.223372036854776e+18: want a whole number from 0 (paused) to 2147483647"},
 		{ratelimit.Limit{Rate: 1e-12, Burst: 1}, "g.rate is 1e-12: want one that fills a burst of 1 within 100 years"},
 	} {
+		if tt.limit.Burst == math.MaxInt && strconv.IntSize == 32 {
+			continue // no int is too large there
+		}
 		_, err := l.NewGate("g", tt.limit)
 		require.EqualError(t, err, tt.want)
 	}
@@ -384,7 +387,11 @@ func TestCostAboveTheBurstIsImpossible(t *testing.T) {
 func TestCostsOutOfRangeAreRefused(t *testing.T) {
 	l := ratelimit.New(ratelimit.Options{})
 	g := newGate(t, l, "g", 1, 5)
-	for _, cost := range []int{0, -1, math.MinInt, math.MaxInt} {
+	costs := []int{0, -1, math.MinInt}
+	if strconv.IntSize > 32 { // else no int is too large
+		costs = append(costs, math.MaxInt)
+	}
+	for _, cost := range costs {
 		require.ErrorContains(t, l.Acquire(t.Context(), cost, g), "want a whole number from 1")
 		require.ErrorContains(t, l.Try(cost, g), "want a whole number from 1")
 	}
@@ -633,6 +640,5 @@ func TestRefusalsSayWhatStandsInTheWay(t *testing.T) {
 		require.ErrorContains(t, l.Try(1, g), "gate media (0.475/s burst 1)")
 		update(t, l, g, ratelimit.Rate(0))
 		require.EqualError(t, l.Try(1, g), "gate media (0/s burst 1): rejected: paused")
-		require.False(t, errors.Is(l.Try(1, g), context.DeadlineExceeded))
 	})
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// An outage of the store: it is asked once in a while, by whichever call comes then,
-// and all others are decided without it.
+// outage is the state of the store. While it is unavailable, one call now and then asks it,
+// and the others are decided without it.
 type outage struct {
 	err    error // what the store last said; nil while it answers
 	pause  int64 // between two asks
 	next   int64 // when it may be asked again
-	asking bool  // somebody does
+	asking bool  // a call is asking it
 
-	told    bool // the program knows of the outage
-	telling bool // somebody tells it
+	told    bool // OnOutage was called with the error
+	telling bool // a goroutine is in OnOutage
 }
 
 const (
@@ -26,8 +26,8 @@ const (
 // over reports whether the store may be asked.
 func (o *outage) over(now int64) bool { return o.err == nil || !o.asking && now >= o.next }
 
-// heardLocked notes how an ask ended, which was a probe if it began in an outage, and
-// tells the program of a change. The lock is not held then.
+// heardLocked notes the result of a question, a probe if it was asked in an outage, and
+// calls OnOutage if that is a change, without the lock.
 func (l *Limiter) heardLocked(err error, probe bool) {
 	o := &l.outage
 	if probe {
@@ -48,7 +48,7 @@ func (l *Limiter) heardLocked(err error, probe bool) {
 		o.next = l.nowLocked() + o.pause
 	}
 	if o.telling {
-		return // whoever does will see
+		return // that goroutine will see the change
 	}
 	o.telling = true
 	for o.told != (o.err != nil) {
@@ -61,8 +61,8 @@ func (l *Limiter) heardLocked(err error, probe bool) {
 	o.telling = false
 }
 
-// tellLocked lets go of the lock while the program is told. A panic of it is contained: the
-// call that tells it has its turn at its gates, and they would be closed for good.
+// tellLocked calls OnOutage without the lock. A panic is contained: the goroutine has its turn
+// at its gates, which would be closed for good.
 func (l *Limiter) tellLocked(err error) {
 	l.mu.Unlock()
 	defer l.mu.Lock()

@@ -2,8 +2,8 @@ package ratelimit
 
 import "sync/atomic"
 
-// Permit is the right to make one call that is paid for already. Whoever holds it
-// either uses it, once, or returns it. It is safe for concurrent use.
+// Permit is the right to make one call that is paid for already. Its holder either uses
+// it, once, or returns it. It is safe for concurrent use.
 type Permit struct {
 	limiter *Limiter
 	cost    int
@@ -38,7 +38,7 @@ func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
 	}
 	p := &Permit{limiter: l, cost: cost, taken: l.last, by: by}
 	for _, g := range gates {
-		p.gates, p.paid = append(p.gates, g), append(p.paid, g.cost(int64(cost)))
+		p.gates, p.paid = append(p.gates, g), append(p.paid, g.price(int64(cost)).charge)
 	}
 	return p, nil
 }

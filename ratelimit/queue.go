@@ -14,10 +14,9 @@ const (
 // call waits there. The next is the background call, so that it is not starved.
 const backgroundTurn = 9
 
-// waiter is one call that has to wait: a place in the queue of each gate that it
-// has come to. Its goroutine does the work and the others wake it, but for the last
-// step: whoever gives tokens back takes them for the one that waits for them, so that it
-// need not look again.
+// waiter is one call that has to wait. It has a place in the queue of each gate that it
+// has reached. Its own goroutine does the work, woken by the others, with one exception: a
+// goroutine that gives tokens back takes them for the waiter at once (grantLocked).
 type waiter struct {
 	ctx     context.Context
 	cost    int64
@@ -25,7 +24,7 @@ type waiter struct {
 	at      int64         // granted: when the tokens could have been taken
 	places  []place       // one a gate, narrowest first
 	woken   chan struct{} // holds one signal
-	called  bool          // there is one that was not heard yet
+	called  bool          // a signal is pending
 	granted bool          // the tokens are taken, it has only to leave
 	lane    lane
 	by      payee // granted: who has charged it, where there is a store
@@ -40,10 +39,10 @@ type place struct {
 	prev, next *place
 }
 
-// cost is what the waiter pays there, under the limit of the moment.
-func (p *place) cost() int64 { return p.gate.cost(p.waiter.cost) }
+// price is what the call means to the gate, under its rule of the moment.
+func (p *place) price() price { return p.gate.price(p.waiter.cost) }
 
-// wake never blocks: a signal that was not heard yet says the same.
+// wake never blocks: one pending signal is enough.
 func (w *waiter) wake() {
 	if !w.called {
 		w.called = true
@@ -51,7 +50,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// heard ends the signal, if there was one, for those to come.
+// heard consumes the signal, if there is one.
 func (w *waiter) heard(received bool) {
 	if w.called && !received {
 		<-w.woken
@@ -76,7 +75,7 @@ func (q *queue) push(p *place) {
 		q.tail.next = p
 	}
 	q.tail = p
-	p.queued = p.cost()
+	p.queued = p.price().queued
 	q.len++
 	q.cost += p.queued
 	q.calls += p.waiter.cost
@@ -99,10 +98,8 @@ func (q *queue) remove(p *place) {
 	q.calls -= p.waiter.cost
 }
 
-// head is the one whose turn it is, or nil. A normal call comes before those in the
-// background, but for every tenth time.
-//
-// While one asks the store it stays the head.
+// head is the place whose turn it is, or nil. A normal call comes before background calls,
+// except every tenth time. A call that asks the store stays the head.
 func (l *line) head() *place {
 	if l.asking != nil {
 		return l.asking
@@ -126,8 +123,8 @@ func (l *line) join(p *place, now int64) {
 	}
 }
 
-// leave gives up the place, if there is one, and wakes whoever is first now. at is
-// when it became free.
+// leave gives up the place, if there is one, and wakes the new head. at is when the place
+// became free.
 func (p *place) leave(at int64, admitted bool) {
 	l := p.line
 	if l == nil {
@@ -145,7 +142,7 @@ func (p *place) leave(at int64, admitted bool) {
 	if first {
 		l.wakeHead(at)
 	}
-	l.set.release(l)
+	l.set.release(l, l.set.limiter.last)
 }
 
 // retreat leaves the gates beyond this one, or a narrow gate that is closed would

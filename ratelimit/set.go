@@ -14,8 +14,8 @@ import (
 // set is the gates of one name, which share a rule: a single one, or one for each
 // key. All of it is guarded by the limiter's lock.
 //
-// A gate of a keyed set is a slot in a table while nobody waits at it, and nothing at
-// all when it is as good as new: that changes no answer.
+// A gate of a keyed set without waiters is an entry in memory. It is forgotten when it no
+// longer differs from a gate that was never used.
 type set struct {
 	name       string
 	limiter    *Limiter
@@ -23,6 +23,7 @@ type set struct {
 	algorithm  algorithm
 	paused     bool
 	capacity   int64
+	most       int64  // that one call is charged
 	changes    uint64 // of the rule, so far
 	maxWaiters int
 	others     float64 // tokens that other processes were seen to take
@@ -30,10 +31,8 @@ type set struct {
 	keyed  bool
 	single line             // not keyed
 	busy   map[uint64]*line // keyed: gates with waiters
-	quiet  table            // keyed: gates without
-	kept   histories        // of windows
+	memory memory           // keyed: gates without
 	fresh  state            // of a gate that is not remembered
-	spare  []*line
 }
 
 // line is a gate that can have waiters.
@@ -81,8 +80,8 @@ func (l *Limiter) makeSet(name string, rule Rule) *set {
 }
 
 func (s *set) setRule(rule Rule) {
-	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s), rule.Paused()
-	s.capacity = s.algorithm.capacity()
+	s.rule, s.algorithm, s.paused = rule, rule.algorithm(s.limiter), rule.Paused()
+	s.capacity, s.most = s.algorithm.capacity(), s.algorithm.most()
 }
 
 // change makes next the rule, for every gate of the set.
@@ -90,43 +89,60 @@ func (s *set) change(next Rule, how Inheritance, now int64) {
 	before := s.algorithm
 	s.setRule(next)
 	s.changes++
-	inherit := func(l *line) {
-		s.algorithm.inherit(before, &l.state, how, now)
+	inherit := func(st state) state { return s.algorithm.inherit(before, st, how, now) }
+	change := func(l *line) {
+		l.state = inherit(l.state)
 		l.closedUntil = 0
 		l.wakeHead(now)
 	}
-	inherit(&s.single)
-	s.algorithm.inherit(before, &s.fresh, how, now)
+	change(&s.single)
 	for _, l := range s.busy {
-		inherit(l)
+		change(l)
 	}
-	s.quiet.each(func(st *state) { s.algorithm.inherit(before, st, how, now) })
+	s.fresh = inherit(s.fresh)
+	s.memory.change(inherit, s.algorithm.until)
 }
 
-// resolve returns the key under which a gate is remembered. A stranger beyond the
-// bound shares a gate with others, so that memory stays bounded. No state that was looked
-// up before is good any more.
+// resolve returns the key under which a gate is remembered. A new key beyond the
+// bound shares a gate with others, so that memory stays bounded.
 func (s *set) resolve(key uint64) uint64 {
-	if s.live() < DefaultMaxKeys {
+	if s.remembered() < DefaultMaxKeys {
 		return key
 	}
-	s.sweep(sweepAtBound, s.limiter.last)
-	if s.live() < DefaultMaxKeys || s.busy[key] != nil || s.quiet.get(key) != nil {
+	for s.age(s.limiter.last) {
+		// Both generations may go.
+	}
+	if s.remembered() < DefaultMaxKeys || s.busy[key] != nil {
+		return key
+	}
+	if _, ok := s.memory.get(key); ok {
 		return key
 	}
 	return math.MaxUint64 - key%strangers
 }
 
-// live is how many gates of a keyed set are remembered.
-func (s *set) live() int { return s.quiet.n + len(s.busy) }
+// remembered is how many gates of a keyed set are in memory.
+func (s *set) remembered() int { return s.memory.len() + len(s.busy) }
 
-// look returns what is remembered of a gate, or what stands for nothing. It is to be
-// looked at only.
-func (s *set) look(key uint64) *state {
-	if st := s.quiet.get(key); st != nil {
+// age forgets the gates of the old generation if it can. A gate that is forgotten is fresh
+// from then on, and while a fresh gate is not full, none can be.
+func (s *set) age(now int64) bool {
+	return s.algorithm.until(s.fresh) <= now && s.memory.age(now)
+}
+
+// state returns the state of a gate of a keyed set that nobody waits at.
+func (s *set) state(key uint64) state {
+	if st, ok := s.memory.get(key); ok {
 		return st
 	}
-	return &s.fresh
+	return s.fresh
+}
+
+// remember keeps the state of a gate of a keyed set that nobody waits at.
+func (s *set) remember(key uint64, st state, now int64) {
+	if s.memory.put(key, st, s.algorithm.until(st)) && s.memory.young.len() > minYoung {
+		s.age(now)
+	}
 }
 
 // ready reports whether a call that does not queue passes: there is room, and
@@ -142,25 +158,22 @@ func (s *set) ready(key uint64, cost, now int64) bool {
 	if len(s.busy) > 0 && s.busy[key] != nil {
 		return false
 	}
-	return s.algorithm.due(s.look(key), cost, now) <= now
+	return s.algorithm.due(s.state(key), cost, now) <= now
 }
 
 // take charges a gate that is ready.
 func (s *set) take(key uint64, cost, now int64) {
 	if !s.keyed {
-		s.algorithm.take(&s.single.state, cost, s.single.since(now), now)
+		s.single.state = s.algorithm.take(s.single.state, cost, s.single.since(now), now)
 		return
 	}
-	n := s.quiet.n
-	s.algorithm.take(s.quiet.put(s.resolve(key), s.fresh), cost, now, now)
-	if s.quiet.n > n && s.quiet.filling() {
-		s.sweep(sweepSlots, now)
-	}
+	key = s.resolve(key)
+	s.remember(key, s.algorithm.take(s.state(key), cost, now, now), now)
 }
 
-// since is when a call that does not queue is charged. Calls in sequence are late by what
-// the one before them was: if a timer overslept by more than a token's time, the bucket
-// has spilled over before the next call could come.
+// since is the time for which a call that does not queue is charged. In a sequence of calls,
+// each is as late as the one before: if a timer overslept by more than a token's time, the
+// bucket was full before the next call could come.
 func (l *line) since(now int64) int64 {
 	if now-l.lateAt > lateness {
 		return now
@@ -170,76 +183,46 @@ func (l *line) since(now int64) int64 {
 
 // giveBack undoes a take.
 func (s *set) giveBack(key uint64, cost, taken, now int64) {
-	if !s.keyed {
-		s.algorithm.giveBack(&s.single.state, cost, taken, now)
-		s.single.passOn(now)
-		return
+	l := &s.single
+	if s.keyed {
+		key = s.resolve(key)
+		if l = s.busy[key]; l == nil {
+			if st, ok := s.memory.get(key); ok {
+				s.remember(key, s.algorithm.giveBack(st, cost, taken, now), now)
+			}
+			return
+		}
 	}
-	key = s.resolve(key)
-	if l := s.busy[key]; l != nil {
-		s.algorithm.giveBack(&l.state, cost, taken, now)
-		l.passOn(now)
-		return
-	}
-	if st := s.quiet.get(key); st != nil {
-		s.algorithm.giveBack(st, cost, taken, now)
-	}
+	l.state = s.algorithm.giveBack(l.state, cost, taken, now)
+	l.passOn(now)
 }
 
-// sweepSlots is how many slots are looked at for each gate that is new. With fewer, what
-// is to be forgotten would make the table grow before it is found.
-const sweepSlots = 4
-
-// sweepAtBound is how many slots are looked at for each call while a set is at its
-// bound: a crowd that has gone is forgotten within some ten thousand calls.
-const sweepAtBound = 64
-
-// sweep forgets gates that are as good as new, if it finds some in the next slots. What
-// is forgotten is fresh from then on: that has to be as good as new itself.
-func (s *set) sweep(slots int, now int64) {
-	if s.algorithm.forget(&s.fresh, now) {
-		s.quiet.sweep(slots, s.algorithm, now)
-	}
-}
-
-// line returns the line of a gate that somebody is about to wait at.
+// line returns the line of a gate that a call is about to wait at.
 func (s *set) line(key uint64) *line {
 	if !s.keyed {
 		return &s.single
 	}
 	key = s.resolve(key)
-	if l := s.busy[key]; l != nil {
-		return l
+	l := s.busy[key]
+	if l == nil {
+		l = &line{set: s, key: key, state: s.state(key)}
+		s.memory.remove(key)
+		s.busy[key] = l
 	}
-	var l *line
-	if n := len(s.spare); n > 0 {
-		l, s.spare = s.spare[n-1], s.spare[:n-1]
-	} else {
-		l = &line{set: s}
-	}
-	l.key = key
-	l.state = *s.look(key)
-	s.quiet.remove(key)
-	s.busy[key] = l
 	return l
 }
 
-// release puts a line away that nobody waits in any more.
-func (s *set) release(l *line) {
-	if !s.keyed || !l.empty() {
-		return
-	}
-	delete(s.busy, l.key)
-	*s.quiet.put(l.key, s.fresh) = l.state
-	l.state, l.news, l.passed, l.closedUntil = state{}, 0, 0, 0
-	if len(s.spare) < maxFree {
-		s.spare = append(s.spare, l)
+// release remembers the state of a line that nobody waits in any more.
+func (s *set) release(l *line, now int64) {
+	if s.keyed && l.empty() {
+		delete(s.busy, l.key)
+		s.remember(l.key, l.state, now)
 	}
 }
 
 func (l *line) empty() bool { return l.lanes[normal].len == 0 && l.lanes[background].len == 0 }
 
-// wakeHead makes the head reckon again, for a reason that exists since at.
+// wakeHead makes the head look again, for a reason that exists since at.
 func (l *line) wakeHead(at int64) {
 	l.news = at
 	if head := l.head(); head != nil {
@@ -247,7 +230,7 @@ func (l *line) wakeHead(at int64) {
 	}
 }
 
-// passOn gives the head what was given back, or makes it reckon again.
+// passOn admits the head if a refund made room for it, or makes it look again.
 func (l *line) passOn(now int64) {
 	l.closedUntil = 0
 	if head := l.head(); head != nil {
@@ -258,8 +241,8 @@ func (l *line) passOn(now int64) {
 }
 
 // refuse is the refusal of a head.
-func (l *line) refuse(cost, now int64) RefusedError {
-	return l.set.refusal(&l.state, l.closedUntil, 0, cost, now)
+func (l *line) refuse(p price, now int64) RefusedError {
+	return l.set.refusal(l.state, l.closedUntil, 0, p, now)
 }
 
 // ready reports whether there is room for the head.
@@ -268,20 +251,20 @@ func (l *line) ready(cost, now int64) bool {
 }
 
 func (l *line) due(cost, now int64) int64 {
-	return max(l.set.algorithm.due(&l.state, cost, now), l.closedUntil)
+	return max(l.set.algorithm.due(l.state, cost, now), l.closedUntil)
 }
 
-// refusal is what there is to say to a call of cost with ahead before it, at a gate that is
+// refusal is the error for a call of a price with ahead before it, at a gate that is
 // closed until some time.
-func (s *set) refusal(st *state, until, ahead, cost, now int64) RefusedError {
-	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(cost)}
+func (s *set) refusal(st state, until, ahead int64, p price, now int64) RefusedError {
+	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(p.charge)}
 	switch {
 	case s.paused: // nobody knows
-	case cost > s.capacity:
+	case p.need > s.capacity:
 		refused.Reason = ErrImpossible
 	default:
 		// Behind a queue there is a wait, even where the tokens are there already.
-		refused.Wait = max(1, time.Duration(max(until, s.algorithm.due(st, ahead+cost, now))-now))
+		refused.Wait = max(1, time.Duration(max(until, s.algorithm.due(st, ahead+p.need, now))-now))
 	}
 	return refused
 }
@@ -295,7 +278,7 @@ func (s *set) peek(key uint64) (state, *line) {
 	if l := s.busy[key]; l != nil {
 		return l.state, l
 	}
-	return *s.look(key), nil
+	return s.state(key), nil
 }
 
 // ahead is what waits before a newcomer of the lane: its cost here, and where calls
@@ -307,12 +290,11 @@ func (l *line) ahead(of lane) (cost, calls int64) {
 	return cost, calls
 }
 
-// Key makes a key of a text, such as a user's name, for [Gates.Key]. Texts are told
-// apart by a hash that is seeded anew for each limiter, so that nobody can aim at
-// another's gate, and a long text costs no memory.
+// Key hashes a text, such as a user's name, to a key for [Gates.Key]. The hash has a
+// random seed for each limiter, so that nobody can aim at the gate of another text.
 //
-// With [Options.Shared] all processes have to make the same key, and then it is the first
-// 8 bytes of the text's SHA-256: who knows a text knows its key.
+// With [Options.Shared] all processes need the same key, so it is the first 8 bytes of the
+// text's SHA-256, which anybody can compute.
 func (l *Limiter) Key(text string) uint64 {
 	if l.shared == nil {
 		return maphash.String(l.seed, text)

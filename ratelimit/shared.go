@@ -33,13 +33,16 @@ type Charge struct {
 	Gate string // the name of the gate, or of its set
 	Key  uint64 // which one of its set; 0 for a single gate
 	Rule Rule   // not paused
-	Cost int    // at most what the rule holds
+	// Cost is how much is charged. If it is more than the rule holds, as an album's at
+	// the gate of its chat, the call passes when the bucket is full or the window is empty,
+	// and is charged whole.
+	Cost int
 	// Used is what the asking process itself knows to be used of the gate: of a bucket,
 	// how long it takes to be full again; of a window, how many of its own calls count in
 	// it now. The store takes the gate to be used at least so much: after it was
 	// unavailable, or has lost its data, there is no burst.
 	//
-	// It is reckoned from when the last answer arrived, and so may be too much by what
+	// It counts from when the last answer arrived, and so may be too much by what
 	// was under way: up to a round trip of a bucket's time, and calls that have left the
 	// window within it. A store that does not allow for that loses some of the rate.
 	Used Used

@@ -2,27 +2,25 @@ package ratelimit
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/gotd/td/clock"
 )
 
-// lateness is how much is made up for when a timer fires late, or a goroutine runs
-// late: the cost is then charged at the time that was due. Of a longer sleep no more
-// than this is, or a machine would wake with a debt of calls to send at once.
+// lateness is the longest delay of a timer or goroutine that is made up for: the call is
+// charged for the time when it was due. The bound keeps a machine that wakes from a long
+// sleep from sending many calls at once.
 const lateness = int64(10 * time.Millisecond)
 
-// wait queues a call and sees it through. It is entered with the lock held and
+// wait queues a call until it is admitted or fails. It is entered with the lock held and
 // returns without it.
 //
-// What happens to a waiter happens in its own goroutine, here: the others only wake
-// it, when it becomes the head of a queue, when a limit changes, or at the end. The one
-// exception is a token that is given back, which is handed over (grantLocked). Either way
-// a done context takes nothing, and the one that is admitted wakes the next, which keeps
+// A waiter acts in its own goroutine. Others only wake it: when it becomes the head of a
+// queue, when a limit changes, and when the limiter closes. The exception is grantLocked.
+// Either way a done context takes nothing, and an admitted call wakes the next, which keeps
 // the order.
 func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
-	w := l.waiterLocked(ctx, lane, cost, gates)
+	w := newWaiter(ctx, lane, cost, l.last, gates)
 	err := l.doneLocked(ctx)
 	if err == nil && !l.freeLocked(w) {
 		err = l.fullLocked(lane, cost, gates)
@@ -42,7 +40,7 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 		head := at.line.head() == at
 		if head && !w.content(ctx) {
 			// Only a head can tell how long it will be; those behind wait for their turn.
-			if err = l.hopelessLocked(ctx, at.line.refuse(at.cost(), l.last)); err != nil {
+			if err = l.hopelessLocked(ctx, at.line.refuse(at.price(), l.last)); err != nil {
 				break
 			}
 		}
@@ -66,8 +64,7 @@ func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate)
 	return err
 }
 
-// sleep returns when there is something to look at, and whether it was a signal that it
-// has received.
+// sleep returns when there is a reason to look again, and whether it has received the signal.
 func (w *waiter) sleep(timer clock.Timer) (received bool) {
 	var fired <-chan time.Time
 	if timer != nil {
@@ -98,21 +95,21 @@ func (l *Limiter) doneLocked(ctx context.Context) error {
 	return nil
 }
 
-// content reports whether the call waits for as long as it takes, and what it costs
-// fits: then nobody need reckon how long that is.
+// content reports whether the call waits for as long as it takes and its cost fits. Then
+// the length of the wait need not be computed.
 func (w *waiter) content(ctx context.Context) bool {
 	if _, ok := ctx.Deadline(); ok {
 		return false
 	}
 	for i := range w.places {
-		if p := &w.places[i]; p.cost() > p.gate.set.capacity {
+		if p := &w.places[i]; p.price().need > p.gate.set.capacity {
 			return false
 		}
 	}
 	return true
 }
 
-// hopelessLocked returns an error if waiting for what refused says is in vain.
+// hopelessLocked returns an error if the wait in refused is useless.
 func (l *Limiter) hopelessLocked(ctx context.Context, refused RefusedError) error {
 	if refused.Reason == ErrImpossible {
 		return refused.asError()
@@ -143,7 +140,7 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 		if p.line == nil {
 			p.gate.set.line(p.gate.key).join(p, now)
 		}
-		if p.line.head() != p || !p.line.ready(p.cost(), now) {
+		if p.line.head() != p || !p.line.ready(p.price().need, now) {
 			// A turn that was lost or a limit that was cut may close a gate that it
 			// had passed.
 			p.retreat(now)
@@ -153,9 +150,9 @@ func (l *Limiter) advanceLocked(w *waiter, now int64) *place {
 	return nil
 }
 
-// grantLocked admits a waiter in the goroutine of whoever gave something back, if it
-// stands first at all its gates and finds room. It keeps its places until it wakes: what
-// is left is passed on in its own goroutine, so that the next cannot return before it.
+// grantLocked admits a waiter that is first at all its gates and finds room, in the
+// goroutine that gave tokens back. The waiter keeps its places until it wakes and passes
+// on the rest itself, so that the next cannot return before it.
 func (l *Limiter) grantLocked(w *waiter, now int64) {
 	if l.shared == nil && !w.granted && l.doneLocked(w.ctx) == nil && w.open(now) {
 		w.takeAt(w.due(now), now)
@@ -165,32 +162,31 @@ func (l *Limiter) grantLocked(w *waiter, now int64) {
 // open reports whether the waiter stands first at all its gates and finds room.
 func (w *waiter) open(now int64) bool {
 	for i := range w.places {
-		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.cost(), now) {
+		if p := &w.places[i]; p.line == nil || p.line.head() != p || !p.line.ready(p.price().need, now) {
 			return false
 		}
 	}
 	return true
 }
 
-// due is when a waiter that stands first at all its gates can be admitted, or could have
-// been: it came, the one ahead had left and the tokens were there.
+// due is when a waiter that is first at all its gates can be admitted, or could have been:
+// when it had come, the call ahead had left and the tokens were there.
 func (w *waiter) due(now int64) int64 {
 	due := w.since
 	for i := range w.places {
 		p := &w.places[i]
-		due = max(due, p.line.news, p.line.due(p.cost(), now))
+		due = max(due, p.line.news, p.line.due(p.price().need, now))
 	}
 	return due
 }
 
-// takeAt charges a waiter at all its gates for the time when it was due. Timers fire late
-// and goroutines run late, and to charge it then keeps that from adding up to a lower
-// rate.
+// takeAt charges a waiter at all its gates for the time when it was due. Charged at the time
+// of a late timer, every delay would lower the rate.
 func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
 		p := &w.places[i]
-		p.line.set.algorithm.take(&p.line.state, p.cost(), w.at, now)
+		p.line.state = p.line.set.algorithm.take(p.line.state, p.price().charge, w.at, now)
 		p.line.late, p.line.lateAt = now-w.at, now
 	}
 }
@@ -202,7 +198,7 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	if !head || line.set.paused {
 		return nil
 	}
-	d := time.Duration(line.due(at.cost(), l.last) - l.last)
+	d := time.Duration(line.due(at.price().need, l.last) - l.last)
 	if line.timer == nil {
 		line.timer = l.clock.Timer(d)
 	} else {
@@ -211,8 +207,8 @@ func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	return line.timer
 }
 
-// disarm is for the one who slept on the timer. If it has lost its turn meanwhile, the
-// new head, whose timer or signal it may have taken, reckons again and sets its own.
+// disarm stops the timer after a sleep on it. If the sleeper has lost its turn meanwhile, it
+// may have taken the timer or the signal of the new head, which has to look again.
 func (l *line) disarm(at *place, timer clock.Timer) {
 	clock.StopTimer(timer)
 	if head := l.head(); head != nil && head != at {
@@ -220,25 +216,16 @@ func (l *line) disarm(at *place, timer clock.Timer) {
 	}
 }
 
-// waiterLocked takes a waiter off the free list: waiters come in storms, and a
-// storm should not leave its weight in garbage.
-func (l *Limiter) waiterLocked(ctx context.Context, lane lane, cost int64, gates []Gate) *waiter {
-	var w *waiter
-	if n := len(l.free); n > 0 {
-		w, l.free = l.free[n-1], l.free[:n-1]
-	} else {
-		w = &waiter{woken: make(chan struct{}, 1)}
+func newWaiter(ctx context.Context, lane lane, cost, now int64, gates []Gate) *waiter {
+	w := &waiter{
+		ctx: ctx, lane: lane, cost: cost, since: now,
+		places: make([]place, len(gates)), woken: make(chan struct{}, 1),
 	}
-	w.ctx, w.lane, w.cost, w.since = ctx, lane, cost, l.last // which takeLocked has just read
-	w.places = slices.Grow(w.places, len(gates))[:len(gates)]
 	for i, g := range gates {
 		w.places[i].waiter, w.places[i].gate = w, g
 	}
 	return w
 }
-
-// maxFree bounds the memory that a storm of waiters leaves behind.
-const maxFree = 1024
 
 // leaveLocked takes a waiter out of all queues, admitted or not.
 func (l *Limiter) leaveLocked(w *waiter) {
@@ -249,11 +236,4 @@ func (l *Limiter) leaveLocked(w *waiter) {
 	for i := range w.places {
 		w.places[i].leave(at, w.granted)
 	}
-	if len(l.free) == maxFree {
-		return
-	}
-	w.heard(false)
-	clear(w.places)
-	w.ctx, w.granted, w.by, w.places = nil, false, nobody, w.places[:0]
-	l.free = append(l.free, w)
 }

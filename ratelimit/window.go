@@ -1,14 +1,17 @@
 package ratelimit
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-func (w Window) algorithm(s *set) algorithm {
+func (w Window) algorithm(l *Limiter) algorithm {
 	if w.Kind == Sliding {
-		return sliding{limit: int64(w.Limit), period: int64(w.Period), kept: &s.kept}
+		return sliding{limit: int64(w.Limit), period: int64(w.Period)}
 	}
-	f := fixed{limit: int64(w.Limit), period: int64(w.Period), aligned: w.Kind == Aligned, kept: &s.kept}
+	f := fixed{limit: int64(w.Limit), period: int64(w.Period), aligned: w.Kind == Aligned}
 	if f.aligned {
-		f.offset = s.limiter.start.UnixNano() % f.period
+		f.offset = l.start.UnixNano() % f.period
 	}
 	return f
 }
@@ -28,18 +31,17 @@ func rounds(cost, limit int64) (later, rest int64) {
 }
 
 // sliding is an exact window: it remembers when each of the last calls passed.
-type sliding struct {
-	limit, period int64
-	kept          *histories
-}
+type sliding struct{ limit, period int64 }
 
 func (w sliding) capacity() int64 { return w.limit }
 
-func (w sliding) due(s *state, cost, now int64) int64 {
+func (w sliding) most() int64 { return max(w.limit, MaxTimes) }
+
+func (w sliding) due(s state, cost, now int64) int64 {
 	later, cost := rounds(cost, w.limit)
 	due := int64(longAgo)
-	if k := int64(w.calls(s)) + cost - w.limit; k > 0 {
-		due = w.call(s, int32(k)-1) + w.period
+	if leave := int64(len(s.calls)) + cost - w.limit; leave > 0 {
+		due = s.calls[leave-1] + w.period
 	}
 	if later > 0 {
 		due = max(due, now) + later*w.period
@@ -47,139 +49,98 @@ func (w sliding) due(s *state, cost, now int64) int64 {
 	return due
 }
 
-// calls is how many calls a sliding window remembers.
-func (w sliding) calls(s *state) int32 {
-	switch h := w.kept.of(s); {
-	case h != nil:
-		return h.n
-	case s.at != 0:
-		return 1
-	default:
-		return 0
+// left is how many calls have left the window.
+func (w sliding) left(s state, now int64) int {
+	n := 0
+	for n < len(s.calls) && s.calls[n]+w.period <= now {
+		n++
 	}
-}
-
-// call is the time of the i-th oldest of them.
-func (w sliding) call(s *state, i int32) int64 {
-	if h := w.kept.of(s); h != nil {
-		return h.at(i)
-	}
-	return s.at
+	return n
 }
 
 // take notes the time of the call itself, not that when it was due: a window is
 // exact, and loses no rate by it.
-func (w sliding) take(s *state, cost, _, now int64) {
-	if h := w.kept.of(s); h != nil {
-		for h.n > 0 && h.at(0)+w.period <= now {
-			h.first = (h.first + 1) % h.size()
-			h.n--
-		}
-	} else if s.at != 0 && s.at+w.period > now {
-		w.kept.push(s, s.at, w.limit)
-	} else if cost == 1 {
-		s.at = now
-		return
+func (w sliding) take(s state, cost, _, now int64) state {
+	if n := w.left(s, now); n == len(s.calls) {
+		s.calls = s.calls[:0]
+	} else {
+		s.calls = s.calls[n:]
 	}
 	for range cost {
-		w.kept.push(s, now, w.limit)
+		s.calls = append(s.calls, now)
 	}
+	return s
 }
 
 // giveBack forgets calls of that time, and no others: each makes room at a time of its
 // own.
-func (w sliding) giveBack(s *state, cost, taken, _ int64) {
-	n := w.calls(s)
-	if n == 0 {
-		return
+func (w sliding) giveBack(s state, cost, taken, _ int64) state {
+	if taken == justTaken && len(s.calls) > 0 {
+		taken = s.calls[len(s.calls)-1]
 	}
-	if taken == justTaken {
-		taken = w.call(s, n-1)
-	}
-	h := w.kept.of(s)
-	if h == nil {
-		if taken == s.at {
-			s.at = 0
+	s.calls = slices.DeleteFunc(s.calls, func(t int64) bool {
+		if t != taken || cost == 0 {
+			return false
 		}
-		return
-	}
-	kept := int32(0)
-	for i := range n {
-		if t := h.at(i); t != taken || cost == 0 {
-			h.times[(h.first+kept)%h.size()] = t
-			kept++
-		} else {
-			cost--
-		}
-	}
-	h.n = kept
+		cost--
+		return true
+	})
+	return s
 }
 
-func (w sliding) tokens(s *state, now int64) float64 {
+func (w sliding) tokens(s state, now int64) float64 {
 	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
 }
 
-func (w sliding) used(s *state, now int64) (used Used) {
-	for i := range w.calls(s) {
-		if w.call(s, i)+w.period > now {
-			used.Count++
-		}
-	}
-	return used
+func (w sliding) used(s state, now int64) Used {
+	return Used{Count: len(s.calls) - w.left(s, now)}
 }
 
-func (w sliding) adopt(*state, Used, int64) {}
+func (w sliding) adopt(s state, _ Used, _ int64) state { return s }
 
-func (w sliding) forget(s *state, now int64) bool {
-	if n := w.calls(s); n > 0 && w.call(s, n-1)+w.period > now {
-		return false
+func (w sliding) until(s state) int64 {
+	if len(s.calls) == 0 {
+		return 0
 	}
-	w.kept.drop(s)
-	return true
+	return s.calls[len(s.calls)-1] + w.period
 }
 
-func (w sliding) inherit(_ algorithm, s *state, how Inheritance, _ int64) {
-	if how == Reset {
-		w.kept.drop(s)
-	}
-}
+func (w sliding) inherit(_ algorithm, s state, _ Inheritance, _ int64) state { return s }
 
 // fixed is a window that begins at a moment and ends a period later.
 type fixed struct {
 	limit, period int64
 	aligned       bool
 	offset        int64 // aligned: the limiter's start, since the last multiple of period
-	kept          *histories
+}
+
+// read returns when the window began and how much has passed in it.
+func (w fixed) read(s state) (begin, passed int64) {
+	if s.calls == nil {
+		return -w.period, 0
+	}
+	return s.calls[0], s.calls[1]
 }
 
 func (w fixed) capacity() int64 { return w.limit }
 
-func (w fixed) due(s *state, cost, now int64) int64 {
-	h := w.kept.of(s)
-	if h == nil {
-		later, _ := rounds(cost, w.limit)
-		if later == 0 {
-			return longAgo
-		}
-		return w.begin(now) + later*w.period
-	}
-	begin, passed := h.times[0], int64(h.n)
-	if now >= begin+w.period {
-		// Nothing of that window counts any more, but there was no room in it either.
-		if passed+cost <= w.limit {
-			return longAgo
-		}
-		later, _ := rounds(cost, w.limit)
-		if later == 0 {
-			return begin + w.period
-		}
-		return w.begin(now) + later*w.period
-	}
-	later, _ := rounds(passed+cost, w.limit)
-	if later == 0 {
+func (w fixed) most() int64 { return max(w.limit, MaxTimes) }
+
+func (w fixed) due(s state, cost, now int64) int64 {
+	begin, passed := w.read(s)
+	passed = min(passed, w.limit) // more than the limit takes no longer to leave
+	if passed+cost <= w.limit {
 		return longAgo
 	}
-	return begin + later*w.period
+	later, _ := rounds(passed+cost, w.limit)
+	if now < begin+w.period {
+		return begin + later*w.period
+	}
+	// Nothing of that window counts any more, but there was no room in it either.
+	if later, _ = rounds(cost, w.limit); later == 0 {
+		return begin + w.period
+	}
+	return w.begin(now) + later*w.period
 }
 
 // begin is when the window of a first call at now begins.
@@ -190,53 +151,57 @@ func (w fixed) begin(now int64) int64 {
 	return now - (now+w.offset)%w.period
 }
 
-func (w fixed) take(s *state, cost, _, now int64) {
-	h := w.kept.of(s)
-	if h == nil {
-		h = newHistory(1)
-		w.kept.set(s, h)
-	} else if now < h.times[0]+w.period {
-		h.n += int32(cost)
-		return
+func (w fixed) take(s state, cost, _, now int64) state {
+	begin, passed := w.read(s)
+	if now >= begin+w.period {
+		begin, passed = w.begin(now), 0
 	}
-	h.times[0], h.n = w.begin(now), int32(cost)
+	return w.write(s, begin, passed+cost)
+}
+
+func (w fixed) write(s state, begin, passed int64) state {
+	if s.calls == nil {
+		s.calls = make([]int64, 2)
+	}
+	s.calls[0], s.calls[1] = begin, passed
+	return s
 }
 
 // giveBack knows a call of an earlier window by its time.
-func (w fixed) giveBack(s *state, cost, taken, _ int64) {
-	if h := w.kept.of(s); h != nil && taken >= h.times[0] {
-		h.n = max(0, h.n-int32(cost))
+func (w fixed) giveBack(s state, cost, taken, _ int64) state {
+	if begin, passed := w.read(s); passed > 0 && taken >= begin {
+		return w.write(s, begin, max(0, passed-cost))
 	}
+	return s
 }
 
-func (w fixed) tokens(s *state, now int64) float64 {
+func (w fixed) tokens(s state, now int64) float64 {
 	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
 }
 
-func (w fixed) used(s *state, now int64) Used {
-	if h := w.kept.of(s); h != nil && now < h.times[0]+w.period {
-		return Used{Count: int(h.n)}
+func (w fixed) used(s state, now int64) Used {
+	begin, passed := w.read(s)
+	if now >= begin+w.period {
+		return Used{}
 	}
-	return Used{}
+	return Used{Count: int(passed)}
 }
 
-func (w fixed) adopt(*state, Used, int64) {}
+func (w fixed) adopt(s state, _ Used, _ int64) state { return s }
 
-func (w fixed) forget(s *state, now int64) bool {
-	if h := w.kept.of(s); h != nil && now < h.times[0]+w.period {
-		return false
-	}
-	w.kept.drop(s)
-	return true
+func (w fixed) until(s state) int64 {
+	begin, _ := w.read(s)
+	return begin + w.period
 }
 
-func (w fixed) inherit(before algorithm, s *state, how Inheritance, now int64) {
-	h := w.kept.of(s)
+func (w fixed) inherit(before algorithm, s state, _ Inheritance, now int64) state {
+	begin, passed := w.read(s)
 	switch {
-	case h == nil:
-	case how == Reset || now >= h.times[0]+before.(fixed).period:
-		w.kept.drop(s) // nothing has passed that still counts
-	case w.aligned:
-		h.times[0] = w.begin(now) // what has passed counts for the window that now belongs to
+	case s.calls == nil:
+	case now >= begin+before.(fixed).period: // nothing of it counts any more
+		return w.write(s, -w.period, 0)
+	case w.aligned: // it counts for the window that now belongs to
+		return w.write(s, w.begin(now), passed)
 	}
+	return s
 }

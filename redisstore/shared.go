@@ -146,8 +146,8 @@ func gatesOf(charges []ratelimit.Charge) ([]gate, error) {
 		switch {
 		case c.Rule.Paused():
 			return nil, g.argument(i, "rule", c.Rule.String(), "one that is not paused")
-		case c.Cost < 1 || c.Cost > g.limit:
-			return nil, g.argument(i, "cost", strconv.Itoa(c.Cost), fmt.Sprintf("1 to %d, what the rule holds", g.limit))
+		case c.Cost < 1 || c.Cost > g.most():
+			return nil, g.argument(i, "cost", strconv.Itoa(c.Cost), fmt.Sprintf("1 to %d, the most that one call is charged", g.most()))
 		}
 		for _, other := range gates[:i] {
 			if other.Gate == c.Gate && other.Key == c.Key {
@@ -157,6 +157,16 @@ func gatesOf(charges []ratelimit.Charge) ([]gate, error) {
 		gates[i] = g
 	}
 	return gates, nil
+}
+
+// most is the most that one call is charged. The debt of a bucket is at most 100 years, as
+// its refill is.
+func (g gate) most() int {
+	most := int64(ratelimit.MaxTimes)
+	if g.kind == bucket {
+		most = min(most, 100*365*24*time.Hour.Microseconds()/g.period)
+	}
+	return max(g.limit, int(most))
 }
 
 func windowKind(k ratelimit.WindowKind) string {
@@ -186,12 +196,12 @@ func (s *Store) keysOf(gates []gate) []string {
 	return keys
 }
 
-// used is how much the process knows to be used, at most what the rule holds.
+// used is how much the process knows to be used.
 func (g gate) used() int64 {
 	if g.kind == bucket {
 		return max(0, g.Used.Refill.Microseconds())
 	}
-	return int64(min(max(0, g.Used.Count), g.limit))
+	return int64(min(max(0, g.Used.Count), g.most()))
 }
 
 // back is what the server is told of how late the process may be.

@@ -297,8 +297,8 @@ func TestChargesThatCannotBe(t *testing.T) {
 		"charges[1].rule  ":    charge("g", perSecond(-1, 5), 1),
 		"charges[1].rule    ":  charge("g", ratelimit.Window{Limit: 5}, 1),
 		"charges[1].cost":      charge("g", perSecond(1, 5), 0),
-		"charges[1].cost ":     charge("g", perSecond(1, 5), 6),
-		"charges[1].cost    ":  charge("g", ratelimit.Window{Limit: 5, Period: time.Second}, 6),
+		"charges[1].cost ":     charge("g", perSecond(1e-6, 5), 1001),
+		"charges[1].cost    ":  charge("g", ratelimit.Window{Limit: 5, Period: time.Second}, 1001),
 		"charges[1].gate":      good,
 		"charges[1].rule     ": charge("g", ratelimit.Window{Limit: 5, Period: time.Second, Kind: 9}, 1),
 	} {
@@ -309,6 +309,34 @@ func TestChargesThatCannotBe(t *testing.T) {
 		require.NotErrorIs(t, err, store.ErrUnavailable)
 	}
 	require.Empty(t, w.keys(t))
+}
+
+// An album counts for more than the gate of its chat holds.
+func TestAlbumIsChargedWholeForAllProcesses(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.open(t), w.open(t)
+		bucket := perSecond(1, 3)
+		admitted(t, a, charge("chat", bucket, 1))
+		require.Equal(t, time.Second, refused(t, a, charge("chat", bucket, 10))[0].Wait, "until it is full")
+		w.advance(t, time.Second)
+		admitted(t, a, charge("chat", bucket, 10))
+		require.Equal(t, 8*time.Second, refused(t, b, charge("chat", bucket, 1))[0].Wait, "seven are owed, one is to come")
+		w.advance(t, 8*time.Second-time.Microsecond)
+		refused(t, b, charge("chat", bucket, 1))
+		w.advance(t, time.Microsecond)
+		admitted(t, b, charge("chat", bucket, 1))
+
+		for _, rule := range everyRule(perSecond(4, 4), time.Second) {
+			name := rule.String()
+			admitted(t, a, charge(name, rule, 16))
+			require.LessOrEqual(t, refused(t, b, charge(name, rule, 4))[0].Wait, 4*time.Second)
+			w.advance(t, 4*time.Second)
+			admitted(t, b, charge(name, rule, 4))
+		}
+
+		admitted(t, a, charge("changed", bucket, 10))
+		require.Equal(t, 4*time.Second, refused(t, b, charge("changed", perSecond(2, 3), 1))[0].Wait, "a change of the limit forgives no debt")
+	})
 }
 
 func TestClockSetBackNeitherLocksNorRefills(t *testing.T) {

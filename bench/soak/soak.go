@@ -44,6 +44,24 @@ type chat struct {
 }
 
 func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err error) {
+	goroutines, heap := runtime.NumGoroutine(), heapMB()
+	r, err = s.live(ctx, say)
+	for range 100 { // the runtime's own end a moment later
+		if r.Goroutines = runtime.NumGoroutine() - goroutines; r.Goroutines <= 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if r.Goroutines > 0 {
+		buf := make([]byte, 1<<20)
+		say("%s", buf[:runtime.Stack(buf, true)])
+	}
+	r.HeapMB = heapMB() - heap
+	return r, errors.Join(err, r.judge(s.people*perPerson))
+}
+
+// live is the life of a bot, with its data centre and its line.
+func (s soak) live(ctx context.Context, say func(string, ...any)) (r result, err error) {
 	link, err := localdc.NewLink(localdc.LinkOptions{
 		Latency: 10 * time.Millisecond, Jitter: 30 * time.Millisecond, Seed: s.seed,
 	})
@@ -57,8 +75,6 @@ func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err 
 	}
 	defer cloud.Close()
 	chats, audience := s.populate(cloud)
-	goroutines, heap := runtime.NumGoroutine(), heapMB()
-
 	b, err := newBot(cloud.ClientOptions(), &session.StorageMemory{}, audience)
 	if err != nil {
 		return r, err
@@ -102,7 +118,6 @@ func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err 
 		case <-time.After(100 * time.Millisecond):
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			debug(chats, b)
 			break
 		}
 	}
@@ -110,15 +125,7 @@ func (s soak) run(ctx context.Context, say func(string, ...any)) (r result, err 
 	err = <-ended
 	record := cloud.Record()
 	r.Requests, r.Floods = len(record.Calls), len(record.Floods())
-	link.Cut()
-	for range 100 { // what the data centre has for its connections ends a moment later
-		if r.Goroutines = runtime.NumGoroutine() - goroutines; r.Goroutines <= 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	r.HeapMB = heapMB() - heap
-	return r, errors.Join(err, r.judge(len(audience)*perPerson))
+	return r, err
 }
 
 // judge says what should not have been.
@@ -221,24 +228,4 @@ func answers(chats []chat) (once, more int) {
 		}
 	}
 	return once, more
-}
-
-func debug(chats []chat, b *bot) {
-	for i, c := range chats {
-		said, ans := 0, 0
-		for _, m := range c.Messages() {
-			if _, ok := cutAnswer(m.Message); ok {
-				ans++
-			} else if len(m.Message) > 4 && m.Message[:4] == "say " {
-				said++
-			}
-		}
-		if said != ans {
-			fmt.Println("chat", i, c.MarkedID(), "said", said, "answered", ans)
-		}
-	}
-	fmt.Println(b.client.Congestion(), b.client.Available(), b.client.Floods(), b.client.Learned(), b.client.Limiter().GateStats())
-	buf := make([]byte, 1<<20)
-	buf = buf[:runtime.Stack(buf, true)]
-	fmt.Println(string(buf))
 }

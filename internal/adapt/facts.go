@@ -54,6 +54,9 @@ func subjectOf(key string) (what subject, err error) {
 type value struct {
 	State learn.State `json:"state"`
 	Over  time.Time   `json:"over,omitzero"` // when the flood is over that taught it last
+
+	Floods int           `json:"floods,omitempty"`  // that taught it
+	Rest   time.Duration `json:"rest_ns,omitempty"` // for which it was not used since
 }
 
 // News reports whether [Limits.Changes] has something to tell. urgent tells that it is
@@ -71,7 +74,7 @@ func (t *Limits) Changes() []store.Fact {
 	for what := range t.dirty {
 		f := store.Fact{Key: what.key()}
 		if r := t.find(what); r != nil {
-			f.Value, _ = json.Marshal(value{r.State(), r.over.Round(0)}) // numbers and times only
+			f.Value, _ = json.Marshal(value{r.State(), r.over.Round(0), r.rest.floods, r.rest.sum}) // numbers and times only
 			f.Until = now.Add(Kept)
 		}
 		facts = append(facts, f)
@@ -139,6 +142,7 @@ func (t *Limits) adopt(what subject, told value, now time.Time) bool {
 	if most := now.Add(longestFlood); told.Over.After(most) {
 		told.Over = most // of another clock
 	}
+	r.rest.restore(told, now)
 	r.leads, r.heard, r.basis, r.flooded, r.over = false, now, "", told.State.Flooded, told.Over
 	if !r.Learned() {
 		t.forget(what)

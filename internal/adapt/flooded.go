@@ -21,6 +21,10 @@ const (
 	Category
 )
 
+// maxNarrow bounds how many floods are told to a limit late: calls that are on the wire
+// together may be told waits that do not agree, before two do.
+const maxNarrow = 16
+
 // Flooded notes that a call was answered with the flood of the record. It returns the limit
 // that this has lowered, in calls a second; lowered is false where the flood taught nothing,
 // or nothing new.
@@ -31,7 +35,8 @@ func (t *Limits) Flooded(c Call, m Mark, record flood.Record, teaches Teaches) (
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if record.Scope == flood.Chat {
-		t.narrow[c.Category] = m.category
+		narrow := append(t.narrow[c.Category], m.category)
+		t.narrow[c.Category] = narrow[max(0, len(narrow)-maxNarrow):]
 	}
 	switch teaches {
 	case Chat:
@@ -39,8 +44,11 @@ func (t *Limits) Flooded(c Call, m Mark, record flood.Record, teaches Teaches) (
 	case Category:
 		rate, lowered = t.flooded(subject{category: c.Category}, c, m, record)
 		if r := t.categories[c.Category]; r != nil && record.Widened {
-			// The flood before it, which was taken for its chat's, was not that either.
-			r.Flooded(t.narrow[c.Category])
+			// The floods before it, which were taken for their chats', were not that either.
+			for _, call := range t.narrow[c.Category] {
+				r.Flooded(call)
+			}
+			t.narrow[c.Category] = t.narrow[c.Category][:0]
 		}
 	}
 	return rate, lowered
@@ -73,7 +81,12 @@ func (t *Limits) flooded(what subject, c Call, m Mark, record flood.Record) (rat
 		as = count(r.Rate, 0, c.Cost, m.at)
 	}
 	if record.Widened && m.at.Before(r.over) {
-		return 0, false // it tells how far that flood reaches, and nothing new of the rate
+		// It tells how far that flood reaches, and nothing new of the rate, but for how many
+		// of the calls that went out with it were refused.
+		if m.at.Before(r.lowered) {
+			r.Rate.Flooded(as)
+		}
+		return 0, false
 	}
 	before := r.State()
 	if !r.Rate.Flooded(as) {
@@ -82,6 +95,8 @@ func (t *Limits) flooded(what subject, c Call, m Mark, record flood.Record) (rat
 	if basis := record.Key(); c.Chat != 0 && (record.Widened || basis != r.basis) {
 		r.basis, r.before = basis, before
 	}
+	r.lowered = t.opts.Clock.Now()
+	r.rest.flooded(record.Until)
 	r.over, r.flooded, r.leads = record.Until, r.State().Flooded, true
 	t.note(what)
 	t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
@@ -102,6 +117,7 @@ func (t *Limits) Refuted(record flood.Record) {
 		state.Flooded = r.flooded // by which other processes know what it replaces
 		_ = r.Restore(state, now)
 		r.basis, r.over = "", time.Time{}
+		r.rest.floods = max(1, r.rest.floods-1)
 		if r.Learned() {
 			t.note(what)
 			t.apply(what, ratelimit.Change{})

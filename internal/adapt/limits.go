@@ -77,8 +77,8 @@ type Limits struct {
 	others [classify.Global + 1]float64
 	// room is the most that a call of each category has cost: the least burst.
 	room [classify.Global + 1]int
-	// narrow is the last call that was flooded in its chat alone, as far as was known.
-	narrow [classify.Global + 1]learn.Call
+	// narrow are the last calls that were flooded in their chats alone, as far as was known.
+	narrow [classify.Global + 1][]learn.Call
 	chats  map[classify.Peer]*lesson
 	// spare are the gates of chats that were forgotten. There are never more gates than
 	// chats are remembered at a time.
@@ -97,6 +97,9 @@ type lesson struct {
 	*learn.Rate
 	told float64   // what its gate was set to last
 	over time.Time // when the flood is over that taught it last
+	rest rest
+	// lowered is when that flood was answered: what was sent before is part of it.
+	lowered time.Time
 	// flooded is when the call went out that met it, by which stored limits are told apart.
 	flooded time.Time
 	pace    *ratelimit.Gates // of a chat: a gate of its own
@@ -150,6 +153,7 @@ func (t *Limits) begin(category classify.Category) {
 // Learned returns the limits that floods have lowered, those of categories first. It does
 // not block.
 func (t *Limits) Learned() []Rate {
+	t.ForgetAllRested()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []Rate

@@ -50,11 +50,11 @@ func (t *Limits) sent(what subject, cost int, now time.Time) (as learn.Call) {
 		}
 		return as
 	}
-	gate := t.opts.Gates[what.category]
-	if what.chat != 0 {
-		gate = r.pace.Set()
+	others := t.sentByOthers(t.gate(what, r), &r.others)
+	if r.rest.used(now, float64(cost+others), r.PerSecond()) {
+		t.note(what)
 	}
-	as = count(r.Rate, t.sentByOthers(gate, &r.others), cost, now)
+	as = count(r.Rate, others, cost, now)
 	switch {
 	case !r.Learned():
 		t.unlearn(what, now)

@@ -97,6 +97,7 @@
 //     found by the next probe, 5 minutes later at most.
 //   - However many calls are in flight when the first flood comes, they are one event.
 //   - An idle hour changes nothing, and does not end in a burst that the server would not take.
+//     (Package adapt forgets a Rate after a long rest.)
 //
 // A server that takes one to three calls at once is the hardest to read. There a change may
 // take a minute longer, about once in five hundred, and 72 to 90 % be all that is found

@@ -36,16 +36,16 @@ local function new_bucket()
     if interval == 0 then interval, burst = g.period, 0 end -- what nobody has written: nothing is left
     if interval ~= g.period or burst ~= g.limit then
       -- The tokens are carried over, and cut to what the bucket holds now.
-      local had = math.max(0, burst * interval - math.max(0, g.full - now)) / interval
+      -- What it has is below zero if it is in debt.
+      local had = (burst * interval - math.max(0, g.full - now)) / interval
       g.full = now + math.ceil((g.limit - math.min(had, g.limit)) * g.period)
     end
-    g.full = math.min(g.full, now + g.limit * g.period) -- no more than all can be missing
+    g.full = math.min(g.full, now + g.most * g.period) -- more cannot be missing
   end
 
   -- A process reckons from when it heard, so it is late by what a message takes on its
   -- way. So much does not count, or each take would push the bucket further.
   function bucket.merge(g, used, back)
-    used = math.min(used, g.limit * g.period)
     if now + used <= g.full + back then return false end
     g.full = now + used
     return true
@@ -82,7 +82,11 @@ end
 
 -- A window may become free all at once. Then the first to come would take it all while
 -- the others are on their way, if not an equal share was kept for each.
-local function equal_share(g, cost, n) return math.max(cost, math.floor(g.limit / n)) end
+-- All that a call has taken of a window leaves it together, even if that is more than the
+-- window's limit.
+local function equal_share(g, cost, n)
+  return math.max(math.min(cost, g.limit), math.floor(g.limit / n))
+end
 
 local function new_sliding()
   local hits = new_hits()
@@ -163,7 +167,7 @@ local function new_fixed(begin)
   end
 
   function r.due(g, cost)
-    local later = rounds(g.count + cost, g.limit)
+    local later = rounds(math.min(g.count, g.limit) + cost, g.limit)
     if later == 0 then return now end
     return g.begin + later * g.period
   end
@@ -201,6 +205,13 @@ local function open(state_key, hits_key, kind, limit, period, cost)
     key = state_key, hits_key = hits_key, rule = rules[kind],
     limit = limit + 0, period = period + 0, cost = cost + 0, claims = {},
   }
+  -- A cost beyond the limit needs a full bucket or an empty window, and is charged whole.
+  g.need = math.min(g.cost, g.limit)
+  -- The most that one call is charged, as ratelimit.MaxTimes and a debt of 100 years bound it.
+  g.most = math.max(g.limit, 1000)
+  if kind == 'bucket' then
+    g.most = math.max(g.limit, math.min(1000, math.floor(100 * 365 * 86400 * 1000000 / g.period)))
+  end
   local head = '-'
   g.saved = redis.call('GET', state_key)
   if g.saved then
@@ -214,10 +225,10 @@ local function open(state_key, hits_key, kind, limit, period, cost)
   end
   g.rule.open(g, head)
   -- A claim waits for those before it at most, each for all that the gate holds.
-  local span = (kind == 'bucket' and g.limit or 1) * g.period * (#g.claims + 1) + grace
+  local span = (kind == 'bucket' and g.most or 1) * g.period * (#g.claims + 1) + grace
   for i = #g.claims, 1, -1 do
     local c = g.claims[i]
-    c.cost, c.share = math.min(c.cost, g.limit), math.min(c.share, g.limit)
+    c.cost, c.share = math.min(c.cost, g.most), math.min(c.share, g.most)
     if c.told > now + span then table.remove(g.claims, i) end
   end
   return g

@@ -39,7 +39,7 @@ end
 local function claim(g)
   local place = g.mine or #g.claims + 1
   local share = g.rule.share(g, g.cost, #g.claims + (g.mine and 0 or 1))
-  if g.mine then share = math.max(g.cost, math.min(g.claims[g.mine].share, share)) end
+  if g.mine then share = math.max(g.rule.share(g, g.cost, math.huge), math.min(g.claims[g.mine].share, share)) end
   g.claims[place] = { process = process, told = now + g.wait, cost = g.cost, share = share }
 end
 
@@ -60,10 +60,10 @@ while k <= #KEYS do
   local ahead, lapsed
   g.mine, ahead, lapsed = queue(g)
   g.wait = 0
-  local due = g.rule.due(g, g.cost + ahead)
+  local due = g.rule.due(g, g.need + ahead)
   if due > now then
     -- Those ahead may not come: when their claims have lapsed, it is worth asking.
-    if ahead > 0 then due = math.min(due, math.max(lapsed, g.rule.due(g, g.cost))) end
+    if ahead > 0 then due = math.min(due, math.max(lapsed, g.rule.due(g, g.need))) end
     g.wait, admitted = due - now, false
   end
 
