@@ -16,7 +16,7 @@ import (
 	"github.com/weirtg/weir/invoke"
 )
 
-// prelude is what the snippets of the README that are no whole program stand in.
+// prelude surrounds each README snippet that is not a whole program.
 const prelude = `package main
 
 import (
@@ -91,7 +91,7 @@ func TestREADMECompiles(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)
 
-	// The snippets are laid over the module as packages that are not there.
+	// Each snippet is compiled as a package of this module that exists only in the overlay.
 	tmp := t.TempDir()
 	overlay := map[string]string{}
 	packages := []string{}
@@ -121,14 +121,14 @@ func TestREADMECompiles(t *testing.T) {
 	overlayFile := filepath.Join(tmp, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, replace, 0o600))
 
-	// Only compiled: to link as many programs would take longer and show no more.
+	// Compile only: linking this many programs would take longer and show no more.
 	cmd := exec.Command("go", append([]string{"list", "-e", "-export", "-overlay", overlayFile, "-f", "{{with .Error}}{{.}}{{end}}"}, packages...)...)
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(output))
 	require.Empty(t, strings.TrimSpace(string(output)))
 }
 
-// Who reads the README relies on its figures.
+// Readers rely on the README's figures.
 func TestREADMEHasTheDefaults(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestREADMEHasTheDefaults(t *testing.T) {
 		fmt.Sprintf("a private chat takes %g message a second with a burst of %d, a group or channel %d in any minute", private.Rate, private.Burst, group.Limit),
 		fmt.Sprintf("(`SleepThreshold`, %.0f s unless set)", flood.DefaultThreshold.Seconds()),
 		fmt.Sprintf("at most %d times, and at most a minute in all", invoke.DefaultMaxRetries),
-		fmt.Sprintf("After %d of a kind in %.0f minutes", flood.DefaultRefusalLimit, flood.DefaultRefusalPeriod.Minutes()),
+		fmt.Sprintf("After %d refusals of a kind in %.0f minutes", flood.DefaultRefusalLimit, flood.DefaultRefusalPeriod.Minutes()),
 	} {
 		require.Contains(t, readme, want)
 	}
