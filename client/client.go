@@ -203,7 +203,7 @@ func (c *Client) TryAcquire(category classify.Category) (*ratelimit.Permit, erro
 	return c.Limiter().TryAcquire(category)
 }
 
-// UpdateLimits changes limits while the client runs: calls that wait reckon again at
+// UpdateLimits changes limits while the client runs: waiting calls follow them at
 // once. What is not named stays, tokens included. It is all or nothing; the error
 // names what is bad.
 func (c *Client) UpdateLimits(changes map[classify.Category]ratelimit.Change) error {

@@ -1,10 +1,10 @@
 // Package client is a Telegram client that does not flood: gotd's
 // telegram.Client with the choke point of package invoke built in.
 //
-// [New] takes all that telegram.Options takes, and limits beside it. The client
-// has the methods of gotd's that a program uses, and every raw call made through
+// [New] takes gotd's telegram.Options, and the limits in addition. The client
+// has those methods of gotd's client that a program uses. Every raw call made through
 // them is classified, limited, sent, and waited out when Telegram answers with a
-// flood: those of [Client.API] and [Client.Invoke], and those of the pools that
+// flood. This includes [Client.API] and [Client.Invoke], and the pools that
 // [Client.Pool], [Client.DC], [Client.MediaOnly] and [Client.CDN] open, which
 // gotd's own middlewares do not see.
 //
@@ -47,11 +47,12 @@
 //
 // # The connection
 //
-// gotd connects again by itself, without end. The Logger gets a line for each cause why there
-// is no connection, at most one a minute and fewer as the outage lasts, and one when there is a
-// connection again, with how long that took. A call that ends before gotd wrote it matches
-// [invoke.ErrNotSent] and costs nothing. A [Client.Run] that ends without ever having been
-// connected returns an error that matches [ErrNeverConnected].
+// gotd reconnects by itself and never gives up. While there is no connection, the Logger gets
+// a line for each cause, at most one a minute and fewer as the outage lasts. It gets one more
+// when the connection is back. Package invoke says which calls are sent again after their
+// connection was lost. The error of a call that ended before gotd wrote it matches
+// [invoke.ErrNotSent]; such a call costs nothing. If [Client.Run] ends and had never
+// connected, its error matches [ErrNeverConnected].
 //
 // The first request of each connection (help.getConfig in initConnection) is sent by gotd. A
 // flood of it is remembered like any other, and no connection to that data centre is opened

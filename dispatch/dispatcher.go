@@ -190,5 +190,5 @@ func (d *Dispatcher) call(i item) {
 	if err == nil || i.ctx.Err() != nil && errors.Is(err, i.ctx.Err()) {
 		return
 	}
-	d.logger.Warn("an update handler failed", zap.String("updates", fmt.Sprintf("%T", i.updates)), zap.Error(err))
+	d.logger.Warn("Update handler failed", zap.String("updates", fmt.Sprintf("%T", i.updates)), zap.Error(err))
 }

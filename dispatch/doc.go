@@ -3,7 +3,7 @@
 //
 // gotd calls telegram.Options.UpdateHandler on a goroutine of the connection, and waits
 // for that goroutine before it reconnects or moves to another data centre. A handler
-// that waits then leaves the client without a connection. One line mends that:
+// that waits then leaves the client without a connection. One line prevents that:
 //
 //	options := telegram.Options{
 //		UpdateHandler: dispatch.New(handler, dispatch.Options{}),
@@ -15,8 +15,8 @@
 //
 // # Order
 //
-// A packet that holds updates of several chats is handed over in one part a chat, each
-// with all of the packet's users and chats. Updates that belong to no chat, such as those
+// A packet with updates of several chats is split into one part for each chat. Each part
+// has all of the packet's users and chats. Updates that belong to no chat, such as those
 // of deleted private messages, share one queue. gotd hands over each packet on a
 // goroutine of its own, so two that come within microseconds may change places; those
 // that still wait are put in the order of their pts. Only an updates.Manager finds gaps.
@@ -36,10 +36,10 @@
 //	handler := dispatch.New(updateDispatcher, dispatch.Options{Block: true})
 //	manager := updates.New(updates.Config{Handler: handler})
 //
-// The Manager then stores that an update is dealt with before its handler has run. A
-// process that is killed loses those that wait.
+// The Manager then stores an update as handled before its handler has run. If the process
+// is killed, the updates that wait are lost.
 //
 // # What it is not for
 //
-// It knows nothing of limits, and it repeats nothing: a handler that fails is logged.
+// It knows no limits and repeats nothing. The error of a handler is logged.
 package dispatch

@@ -13,29 +13,35 @@
 //  5. hands back the answer. If that is a flood, it is remembered, and the call
 //     waits it out and starts again at 2, or gives up with a [*flood.WaitError].
 //
-// What several clients of one account share, the gates, the known floods and what they
-// have taught, is a [Limiter]. With an [Options].Store it outlives the process, and with
-// one on Redis the gates are those of all processes of the account. What
-// one call wants to do differently rides on its context: see [WithNoWait],
-// [WithBackground], [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
+// A [Limiter] holds what several clients of one account share: the gates, the known floods
+// and the learned limits. With an [Options].Store, floods and learned limits survive a
+// restart. With a store on Redis, all processes of the account share the gates as well.
+// Options for a single call are on its context: see [WithNoWait], [WithBackground],
+// [WithThreshold], [WithCategory], [WithCost] and [WithPermit].
 //
-// A gotd program adopts all of it with one field of its options:
+// A program that uses gotd adds it with two fields of its options:
 //
-//	telegram.Options{Middlewares: []telegram.Middleware{invoke.Must(invoke.Options{})}}
+//	telegram.Options{
+//		UpdateHandler: dispatch.New(handler, dispatch.Options{}),
+//		Middlewares:   []telegram.Middleware{invoke.Must(invoke.Options{})},
+//	}
+//
+// A handler waits when the calls that it makes wait. Package dispatch keeps such a handler
+// from holding up the connection.
 //
 // # Learning
 //
-// A flood of a method or of the account lowers the limit of the call's category, one of a
-// chat that of the chat, and what holds is found again as it is used (package learn). Calls
-// that are refused for good are stopped once there were too many of a kind (flood.Guard).
-// [Limiter.Learned] and [Limiter.Refusals] tell what stands.
+// A flood of a method or of the account lowers the limit of the call's category. A flood of
+// one chat lowers the limit of that chat. The limit rises again with use. After too many
+// refusals of a kind, calls of that kind are no longer sent ([flood.Guard]).
+// [Limiter.Learned] returns the lowered limits, and [Limiter.Refusals] the refusals.
 //
 // # Calls of two kinds
 //
-// A typing notice or an online status is worth nothing when it is late: it waits 2 s at most
-// for tokens, and 2 s at most for floods. A request for missed updates (updates.getState,
-// getDifference, getChannelDifference) waits for floods as long as it takes, since gotd's
-// engine of updates may end with an error. [WithThreshold] overrides what is said of floods.
+// A typing notice or an online status is useless when it is late. It waits at most 2 s for
+// tokens and at most 2 s for floods. A request for missed updates (updates.getState,
+// getDifference, getChannelDifference) waits for a flood as long as necessary, because an
+// error may end gotd's updates.Manager. [WithThreshold] overrides both rules for floods.
 //
 // # Errors
 //
@@ -49,36 +55,41 @@
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
 //   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.FailClosed.
 //   - [ErrNotSent]: with package client, the call ended before it was written to a connection.
-//   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
+//   - "<method> not sent …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
 //
 // All other errors are gotd's and Telegram's, as they came.
 //
-// An error matches context.Canceled or context.DeadlineExceeded only if the context is
-// done. A call that is refused early, because a wait for tokens or for a flood would outlast
+// An error of this package matches context.Canceled or context.DeadlineExceeded only if the
+// context is done. A call that is refused early, because a wait for tokens or for a flood would outlast
 // the deadline, does not: match ratelimit.ErrDeferred, or flood.ErrGivenUp with the Reason
 // flood.ContextDeadline. gotd's downloader relies on that: while its context is not done, it
 // takes context.DeadlineExceeded for a timeout of the network and asks again at once.
 //
 // # A connection that is lost
 //
-// When a connection is lost, nobody knows whether a call that was on it has arrived. A call
-// that may be sent twice is sent again, after 50 ms at first and every 2 s later, until its
-// context is done: one that only reads, and a message, whose random_id makes Telegram take it
-// once. If such a message turns out to have arrived, the call succeeds with
-// tg.UpdatesTooLong in place of the answer that was lost, which makes an updates.Manager ask
-// for it. Any other call ends with gotd's error.
+// When a connection is lost, nobody knows whether the call that was on it has arrived. A call
+// that is safe to repeat is sent again, after 50 ms at first and every 2 s later, until its
+// context is done. Safe are calls that only read (the categories query and bulk), and
+// new messages and forwards, because their random_id makes Telegram accept them only once.
+// If such a message had arrived, the call succeeds with *tg.UpdatesTooLong, because the
+// answer itself is lost. An updates.Manager then fetches the message.
+//
+// Any other call ends with gotd's error. So does any call that the server had acknowledged
+// but not answered: gotd's error for it matches context.Canceled even though the call's
+// context is not done.
 //
 // # Guarantees
 //
 //   - Each dispatch is charged, a retry like a first attempt, and what was not
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.
-//   - No request leaves inside a known flood's scope before its deadline, nor, with a
-//     store, after a restart.
-//   - A context that is done ends a call at once, wherever it waits, and so does
-//     [Middleware.Close]: what waited is not sent.
+//   - No request leaves inside a known flood's scope before its deadline, except the
+//     single calls that test a guessed scope (package flood). With a store this holds
+//     after a restart too.
+//   - A done context ends a waiting call at once, and so does [Middleware.Close]. The call
+//     is not sent.
 //   - Errors pass through as they came, except a flood that is given up on, which gotd's
 //     uploader and downloader would sleep out once more, and a refusal that never passes,
 //     which is wrapped in a [*flood.RefusalError].

@@ -36,10 +36,10 @@ const (
 	// the *flood.RefusalError.
 	Stopped
 	// Learned: a flood has lowered the limit of the category, or of the chat. Rate is the
-	// new one. It is told by the limiter.
+	// new one. The limiter sends this event.
 	Learned
-	// StoreLost: what the limiter has outside of the process is unavailable, Err says why.
-	// It is told by the limiter, once, and so is StoreBack.
+	// StoreLost: the limiter's store is unavailable, Err says why. The limiter sends
+	// StoreLost and StoreBack once for each outage.
 	StoreLost
 	// StoreBack: it is available again.
 	StoreBack
@@ -94,7 +94,7 @@ type Event struct {
 // FloodGate is the Gate of an event for a call that waited for a flood to end.
 const FloodGate = "flood"
 
-// Observer is told what happens to calls. It is called from the goroutine of the
+// Observer receives what happens to calls. It is called from the goroutine of the
 // call, without a lock held, so it has to be quick and safe for concurrent use; of a store
 // that is lost or back it is told by a goroutine of its own. It may call the limiter. A
 // panic is contained and logged.
