@@ -127,7 +127,7 @@ func (d *Dispatcher) next(q *queue) (*queue, item) {
 // drop remembers that an item found no room. d.mu is held.
 func (d *Dispatcher) drop(i item) {
 	if d.missed.count++; d.missed.count == 1 {
-		d.logger.Warn("too many updates wait for their handlers: new ones are dropped until there is room",
+		d.logger.Warn("Too many updates are waiting for their handlers: new ones are dropped until there is room",
 			zap.Int("waiting", d.waiting), zap.Int("handlers", d.handlers), zap.Bool("fetched_later", d.inOrder))
 	}
 	if d.inOrder {
@@ -143,7 +143,7 @@ func (d *Dispatcher) refetch() {
 	}
 	dropped := d.missed
 	d.missed = missed{}
-	d.logger.Info("there is room for updates again", zap.Int("dropped", dropped.count))
+	d.logger.Info("There is room for updates again", zap.Int("dropped", dropped.count))
 	if !d.inOrder {
 		return
 	}

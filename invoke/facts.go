@@ -26,7 +26,7 @@ func fact(key string, value any, until time.Time) store.Fact {
 func (l *Limiter) told(f store.Fact) {
 	if f.Value != nil && f.Until.After(l.clock.Now().Add(longestKept(f.Key))) {
 		if _, ok := l.logged.first("fact", time.Hour); ok {
-			l.log.Warn("What the store remembers is not believed, and is ignored: it is to last longer than anything that is kept",
+			l.log.Warn("Ignored an entry of the store: it would last longer than any entry can",
 				zap.String("fact", f.Key), zap.Time("until", f.Until))
 		}
 		return

@@ -37,7 +37,7 @@ func (l *Limiter) logStore(e Event) {
 func (l *Limiter) withoutStore() string {
 	switch {
 	case !l.shares:
-		return "what is to be kept is written when it is back"
+		return "new data is written when it is back"
 	case l.opts.OnFailure == store.FailOpen:
 		return "calls go out without limits until it is back"
 	case l.opts.OnFailure == store.FailLocal:
