@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -20,6 +21,21 @@ func noteUnsent(next tg.Invoker) telegram.InvokeFunc {
 		err := next.Invoke(ctx, request, output)
 		if err != nil && !request.encoded.Load() {
 			return fmt.Errorf("%w: %w", invoke.ErrNotSent, err)
+		}
+		return err
+	}
+}
+
+// noteLost is noteUnsent for the main connection. A call ends with the connection that it was
+// sent on, so that the choke point decides whether it is sent again, and when.
+func (c *connection) noteLost(next tg.Invoker) telegram.InvokeFunc {
+	send := noteUnsent(next)
+	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
+		wire, release := c.onTheWire(ctx)
+		defer release()
+		err := send(wire, input, output)
+		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(wire), invoke.ErrConnectionLost) {
+			return fmt.Errorf("%w: %w", invoke.ErrConnectionLost, err)
 		}
 		return err
 	}

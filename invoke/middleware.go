@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,9 @@ type Middleware struct {
 	owner      atomic.Int64    // the account of the limiter, 0 until then
 	life       context.Context // done after Close
 	end        context.CancelFunc
+
+	lineMu sync.Mutex             // for those who change outage
+	outage atomic.Pointer[outage] // nil while there is a connection
 }
 
 var _ telegram.Middleware = (*Middleware)(nil)

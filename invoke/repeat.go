@@ -24,6 +24,9 @@ const repeatPause, longestRepeatPause = 50 * time.Millisecond, 2 * time.Second
 // it has arrived. gotd repeats most such calls by itself, but not those that it was about to
 // write.
 func isLost(err error) bool {
+	if errors.Is(err, ErrConnectionLost) {
+		return true
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false // some context in gotd was done
 	}
@@ -55,7 +58,7 @@ func (c *call) isRepeatable(req bin.Encoder) bool {
 // false if the call ends with err: it was not lost, it may have been done and would be done
 // twice, or its context is done.
 func (c *call) repeat(ctx context.Context, input bin.Encoder, err error) bool {
-	if err == nil || ctx.Err() != nil || !isLost(err) || !c.isRepeatable(input) {
+	if err == nil || ctx.Err() != nil || !isLost(err) || !errors.Is(err, ErrNotSent) && !c.isRepeatable(input) {
 		return false
 	}
 	c.lost++
