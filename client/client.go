@@ -57,7 +57,7 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		t.Middlewares,
 		[]telegram.Middleware{
 			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports),
-			choke, telegram.MiddlewareFunc(c.conn.noteLost),
+			choke, telegram.MiddlewareFunc(c.noteLost),
 		},
 	)
 	if t.Resolver == nil {

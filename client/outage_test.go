@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gotd/td/tg"
-
 	"github.com/weirtg/weir/client"
 	"github.com/weirtg/weir/invoke"
 	"github.com/weirtg/weir/localdc"
@@ -94,25 +92,5 @@ func TestCallsWithoutAConnectionAreRefusedInTime(t *testing.T) {
 			texts = append(texts, m.Message)
 		}
 		require.Equal(t, []string{"before", "after"}, texts)
-	})
-}
-
-// Nobody knows whether a call that changes something has arrived, and it must not be done
-// twice.
-func TestCallThatMayHaveBeenDoneEndsWithItsConnection(t *testing.T) {
-	overALink(t, func(ctx context.Context, cloud *localdc.Cloud, link *localdc.Link, c *client.Client) {
-		group := cloud.AddGroup("friends")
-		release, err := cloud.Hold("channels.editTitle")
-		require.NoError(t, err)
-		defer release()
-		done := call(func() error {
-			_, err := c.API().ChannelsEditTitle(ctx, &tg.ChannelsEditTitleRequest{Channel: group.InputChannel(), Title: "new"})
-			return err
-		})
-		_, err = cloud.AwaitCall(ctx, func(c localdc.Call) bool { return c.Method == "channels.editTitle" })
-		require.NoError(t, err)
-		link.Cut()
-		require.ErrorIs(t, ended(t, done), invoke.ErrConnectionLost)
-		require.Equal(t, 1, cloud.Record().Methods["channels.editTitle"].Calls)
 	})
 }

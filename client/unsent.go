@@ -26,12 +26,17 @@ func noteUnsent(next tg.Invoker) telegram.InvokeFunc {
 	}
 }
 
-// noteLost is noteUnsent for the main connection. A call ends with the connection that it was
-// sent on, so that the choke point decides whether it is sent again, and when.
-func (c *connection) noteLost(next tg.Invoker) telegram.InvokeFunc {
+// noteLost is noteUnsent for the main connection. A call that may be sent twice ends with the
+// connection that it was sent on, so that the choke point sends it again when it is its turn.
+// All others are left to gotd, which sends again what was not acknowledged, and which moves to
+// another data centre from inside of a login.
+func (c *Client) noteLost(next tg.Invoker) telegram.InvokeFunc {
 	send := noteUnsent(next)
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		wire, release := c.onTheWire(ctx)
+		if !c.choke.Repeatable(input) {
+			return send(ctx, input, output)
+		}
+		wire, release := c.conn.onTheWire(ctx)
 		defer release()
 		err := send(wire, input, output)
 		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(wire), invoke.ErrConnectionLost) {

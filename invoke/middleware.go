@@ -35,6 +35,7 @@ var ErrNotSent = errors.New("not sent")
 type Middleware struct {
 	limiter    *Limiter
 	classifier *classify.Classifier
+	standard   *classify.Classifier // without the program's categories
 	clock      clock.Clock
 	threshold  flood.Threshold
 	maxWait    time.Duration
@@ -57,6 +58,10 @@ var _ telegram.Middleware = (*Middleware)(nil)
 // New returns a middleware. The error names every option that is wrong.
 func New(opts Options) (*Middleware, error) {
 	var wrong error
+	standard, err := classify.New(classify.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("invoke: %w", err)
+	}
 	limiter := opts.Limiter
 	if limiter != nil {
 		wrong = opts.inherit()
@@ -80,6 +85,7 @@ func New(opts Options) (*Middleware, error) {
 	m := &Middleware{
 		limiter:    limiter,
 		classifier: classifier,
+		standard:   standard,
 		clock:      limiter.clock,
 		threshold:  opts.SleepThreshold.Or(flood.Threshold(flood.DefaultThreshold)),
 		maxWait:    opts.MaxWait,
