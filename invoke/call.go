@@ -77,6 +77,9 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if err := c.m.limiter.guard.Check(fc); err != nil {
 			return flood.Pass{}, err
 		}
+		if err := c.connected(ctx); err != nil {
+			return flood.Pass{}, err
+		}
 		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
 			return flood.Pass{}, err
@@ -96,7 +99,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		} else {
 			covered = book.Covered(fc, pass)
 		}
-		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
+		if !covered && c.m.outage.Load() == nil && !c.m.limiter.repaced(&c.pass, c.Peer) {
 			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
 				book.Left(pass)
 				c.refund()
@@ -108,7 +111,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			}
 		}
 		// A flood came while it waited for the tokens, or what its chat learned from one,
-		// or the end.
+		// or the connection was lost, or the end.
 		book.Left(pass)
 		c.refund()
 	}
@@ -408,7 +411,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause == nil || !errors.Is(err, cause) {
 		return err
 	}
-	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok { // it says so itself
+	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok || errors.Is(err, ErrNoConnection) { // it says so itself
 		return err
 	}
 	again := ""

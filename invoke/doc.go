@@ -55,6 +55,8 @@
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
 //   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.FailClosed.
 //   - [ErrNotSent]: with package client, the call ended before it was written to a connection.
+//     It also matches [ErrNoConnection] if there was no connection, and is returned at once for a
+//     call that must not wait ([WithNoWait]).
 //   - "<method> not sent …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
@@ -76,9 +78,15 @@
 // If such a message had arrived, the call succeeds with *tg.UpdatesTooLong, because the
 // answer itself is lost. An updates.Manager then fetches the message.
 //
-// Any other call ends with gotd's error. So does any call that the server had acknowledged
-// but not answered: gotd's error for it matches context.Canceled even though the call's
-// context is not done.
+// Any other call ends with gotd's error. Before that, gotd itself sends it again if the server
+// had not acknowledged it. A call that the server had acknowledged but not answered can end
+// with gotd's error too, even if it is safe to repeat. That error matches context.Canceled
+// although the call's context is not done.
+//
+// While there is no connection, no call takes tokens. Otherwise all waiting calls would leave
+// at once when it is back. Package client reports its connection with
+// [Middleware.SetOnline]; the middleware alone does not know it. If the context of a waiting
+// call is done meanwhile, the call was not sent, and its error matches [ErrNoConnection].
 //
 // # Guarantees
 //
