@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gotd/td/clock"
+
 	"github.com/weirtg/weir/store"
 )
 
@@ -28,70 +30,71 @@ const (
 // owner is the account that a limiter and its store belong to: the first that an answer
 // shows. Without one, as long as nobody has asked, nothing is known.
 type owner struct {
-	mu sync.Mutex
-	id int64 // 0: not known
+	clock clock.Clock
+	mu    sync.Mutex
+	id    int64 // 0: not known
 }
 
 type keptAccount struct {
 	ID int64 `json:"id"`
 }
 
-// toldOwner takes in the account that the store belongs to.
-func (l *Limiter) toldOwner(f store.Fact) {
+// Prefix implements persist.Source. It is the whole key.
+func (*owner) Prefix() string { return accountFact }
+
+// Fact implements persist.Source.
+func (o *owner) Fact(key string) (f store.Fact, ok bool) {
+	return fact(key, keptAccount{o.known()}, o.clock.Now().Add(accountKept)), true
+}
+
+// Restore implements persist.Source.
+func (o *owner) Restore(f store.Fact) {
 	var kept keptAccount
-	if f.Value == nil || json.Unmarshal(f.Value, &kept) != nil || kept.ID <= 0 {
-		return
-	}
-	l.owner.mu.Lock()
-	defer l.owner.mu.Unlock()
-	if l.owner.id == 0 {
-		l.owner.id = kept.ID
+	if f.Key == accountFact && f.Value != nil && json.Unmarshal(f.Value, &kept) == nil && kept.ID > 0 {
+		o.claim(kept.ID)
 	}
 }
 
-// ownedBy returns the account that the limiter belongs to, which is id if it had none.
-func (l *Limiter) ownedBy(id int64) int64 {
-	l.owner.mu.Lock()
-	known := l.owner.id
-	l.owner.mu.Unlock()
-	if known != 0 {
+func (o *owner) known() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.id
+}
+
+// claim returns the account that the limiter belongs to, which is id if it had none.
+func (o *owner) claim(id int64) (owner int64, fresh bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.id != 0 {
+		return o.id, false
+	}
+	o.id = id
+	return id, true
+}
+
+// ownedBy returns the account that the limiter belongs to, which is id if it had none. It
+// blocks while the store is asked, until ctx is done.
+func (l *Limiter) ownedBy(ctx context.Context, id int64) int64 {
+	if known := l.owner.known(); known != 0 {
 		return known
 	}
 	// Another limiter may have made the store its account's since this one was made.
-	if k := l.keeper; k != nil && !k.isLost() {
-		ctx, cancel := context.WithTimeout(l.life, storePatience)
-		facts, err := k.memory.Load(ctx)
-		cancel()
-		k.note(err)
-		for _, f := range facts {
-			if f.Key == accountFact {
-				l.toldOwner(f)
-			}
-		}
+	l.keeper.Recall(ctx, accountFact)
+	owner, fresh := l.owner.claim(id)
+	if fresh {
+		l.keeper.Journal().Mark(accountFact, true)
 	}
-	l.owner.mu.Lock()
-	defer l.owner.mu.Unlock()
-	if l.owner.id != 0 {
-		return l.owner.id
-	}
-	l.owner.id = id
-	if k := l.keeper; k != nil {
-		k.mu.Lock()
-		k.pending[accountFact] = fact(accountFact, keptAccount{id}, l.clock.Now().Add(accountKept))
-		k.mu.Unlock()
-	}
-	return id
+	return owner
 }
 
 // shown notes which account an answer shows the client to be of. The error matches
 // ErrOtherAccount.
-func (m *Middleware) shown(account int64) error {
+func (m *Middleware) shown(ctx context.Context, account int64) error {
 	if account == m.account.Swap(account) {
 		return m.foreign()
 	}
-	owner := m.limiter.ownedBy(account)
-	m.owner.Store(owner)
-	m.limiter.remember()
+	m.owner.Store(m.limiter.ownedBy(ctx, account))
+	m.limiter.keeper.Remember(ctx)
 	return m.foreign()
 }
 

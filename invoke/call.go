@@ -241,13 +241,13 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	err = c.dispatch(ctx, next, input, output)
 	if err == nil {
 		answered = true
-		c.passed(pass)
-		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
+		c.passed(ctx, pass)
+		return flood.Notice{}, c.m.learn(ctx, c.floodCall(ctx), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
 	if answered && !notice.Waitable() {
-		c.passed(pass)
+		c.passed(ctx, pass)
 	}
 	return notice, err
 }
@@ -255,7 +255,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // passed tells the book that the call came through. Those that had waited for it follow at
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
-func (c *call) passed(pass flood.Pass) {
+func (c *call) passed(ctx context.Context, pass flood.Pass) {
 	l := c.m.limiter
 	if opens := l.book.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
 		l.drain(c, opens.Scope)
@@ -265,7 +265,7 @@ func (c *call) passed(pass flood.Pass) {
 		l.learned.Refuted(record)
 	}
 	l.evidence.refuted(c)
-	l.remember()
+	l.keeper.Remember(ctx)
 }
 
 // refused makes a refusal that never passes one that can be told by its type, and counts
@@ -280,7 +280,7 @@ func (c *call) refused(ctx context.Context, err error) error {
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
 		c.observe(Event{Kind: Stopped, Err: refused})
 	}
-	c.m.limiter.remember()
+	c.m.limiter.keeper.Remember(ctx)
 	return refused
 }
 
@@ -298,7 +298,7 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
 	record := c.m.limiter.flooded(c, pass, notice)
-	c.m.limiter.remember()
+	c.m.limiter.keeper.Remember(ctx)
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
