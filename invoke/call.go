@@ -47,6 +47,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
+		if errors.Is(err, ErrNotSent) {
+			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
+		}
 		if !notice.Waitable() {
 			return c.refused(ctx, err)
 		}
@@ -239,6 +242,11 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
+	if errors.Is(err, ErrNotSent) {
+		c.sent--
+		c.refund()
+		return flood.Notice{}, err
+	}
 	if err == nil {
 		answered = true
 		c.passed(ctx, pass)
@@ -290,6 +298,9 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 		return next.Invoke(ctx, input, output)
 	}
 	err := next.Invoke(ctx, input, output)
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
 	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(c.sentAt), Err: err})
 	return err
 }
@@ -297,7 +308,12 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
-	record := c.m.limiter.flooded(c, pass, notice)
+	return c.decide(ctx, c.m.limiter.flooded(c, pass, notice), now, notice, err)
+}
+
+// decide tells of a flood that was recorded at now and returns an error if it is not to be
+// sat out.
+func (c *call) decide(ctx context.Context, record flood.Record, now time.Time, notice flood.Notice, err error) error {
 	c.m.limiter.keeper.Remember(ctx)
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
@@ -403,9 +419,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 
 // giveUp ends a call that was not sent, or not sent again.
 func (c *call) giveUp(err error) error {
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		wait.Attempts, wait.Server, wait.DC = c.sent, c.server, c.m.limiter.number(c.dc)
-	}
+	err = c.signed(err)
 	c.observe(Event{Kind: GivenUp, Err: err})
 	return err
 }
