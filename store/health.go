@@ -48,7 +48,7 @@ type HealthOptions struct {
 	// LongestPause bounds the pause between two tries, which begins with 100 ms and doubles;
 	// [DefaultLongestPause] when 0.
 	LongestPause time.Duration
-	// Reporter hears of each change. nil is fine. Several users of a store may share one.
+	// Reporter reports each change. Several users of a store may share one. It may be nil.
 	Reporter *Reporter
 }
 
@@ -127,7 +127,8 @@ func (a Attempt) Abandon() {
 	}
 }
 
-// Heard notes what is known of the store without an attempt, such as why a watch ended.
+// Heard notes what is known of the store without an attempt, such as why a watch ended. A nil
+// error says that the store has answered.
 func (h *Health) Heard(err error) { Attempt{health: h}.End(err) }
 
 // Due returns how long it is until the next try is due, 0 if it is. lost is false while the

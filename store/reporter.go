@@ -10,20 +10,20 @@ import (
 // reportTime is how long [Reporter.Close] waits for the function that it calls.
 const reportTime = 2 * time.Second
 
-// Reporter tells a program when a store is lost and when it is back: it is lost as long as one
-// of its users ([Health]) finds it so. Each change is told once and in order, by a goroutine
-// that lives no longer than that takes: whoever met the change may hold locks, and the
-// function that hears of it may call whatever it likes. Changes that undo each other while
-// the function is busy are not told. A nil Reporter tells nobody.
+// Reporter calls a function when a store is lost and when it is back. A store is lost as long
+// as one of its users ([Health]) finds it so. The function is called once for each change, in
+// order, on a goroutine that ends with the call: whoever met the change may hold locks, and the
+// function may want them. Changes that undo each other during a call are left out. A nil
+// Reporter calls nothing.
 type Reporter struct {
 	clock clock.Clock
 	f     func(error)
 
-	mu      sync.Mutex
-	users   []*Health
-	told    bool          // f knows that the store is lost
-	telling chan struct{} // closed when f knows how things stand; nil while it does
-	closed  bool
+	mu       sync.Mutex
+	users    []*Health
+	reported bool          // f was called with the loss
+	running  chan struct{} // closed when the goroutine ends; nil while there is none
+	closed   bool
 }
 
 // NewReporter returns a reporter that calls f with the error that the store was lost with, and
@@ -44,7 +44,7 @@ func (r *Reporter) add(h *Health) {
 	r.users = append(r.users, h)
 }
 
-// look begins to tell of what has changed, unless somebody does already.
+// look starts the goroutine if there is something to report and it does not run already.
 func (r *Reporter) look() {
 	if r == nil {
 		return
@@ -55,9 +55,9 @@ func (r *Reporter) look() {
 }
 
 func (r *Reporter) beginLocked() {
-	if r.telling == nil && !r.closed && r.told != (r.lost() != nil) {
-		r.telling = make(chan struct{})
-		go r.tell()
+	if r.running == nil && !r.closed && r.reported != (r.lost() != nil) {
+		r.running = make(chan struct{})
+		go r.run()
 	}
 }
 
@@ -71,20 +71,20 @@ func (r *Reporter) lost() error {
 	return nil
 }
 
-func (r *Reporter) tell() {
+func (r *Reporter) run() {
 	r.mu.Lock()
 	defer func() { // f may end the goroutine, as a test does that fails there
-		close(r.telling)
-		r.telling = nil
+		close(r.running)
+		r.running = nil
 		r.beginLocked()
 		r.mu.Unlock()
 	}()
 	for !r.closed {
 		err := r.lost()
-		if r.told == (err != nil) {
+		if r.reported == (err != nil) {
 			return
 		}
-		r.told = !r.told
+		r.reported = !r.reported
 		r.call(err)
 	}
 }
@@ -97,23 +97,23 @@ func (r *Reporter) call(err error) {
 	r.f(err)
 }
 
-// Close tells nothing more, and waits for a call that is under way. It may be that call which
-// closes the reporter, so it waits for two seconds at most.
+// Close has no more calls made, and waits for one that is under way: for two seconds at most,
+// because that call may be the one that closes the reporter.
 func (r *Reporter) Close() {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	r.closed = true
-	telling := r.telling
+	running := r.running
 	r.mu.Unlock()
-	if telling == nil {
+	if running == nil {
 		return
 	}
 	timer := r.clock.Timer(reportTime)
 	defer clock.StopTimer(timer)
 	select {
-	case <-telling:
+	case <-running:
 	case <-timer.C():
 	}
 }

@@ -27,7 +27,7 @@ const (
 // Options of a [Keeper].
 type Options struct {
 	Facts  store.Facts
-	Health *store.Health // the keeper's own: one that reports to whoever wants to know
+	Health *store.Health // of Facts; nothing else uses it
 	Clock  clock.Clock
 	// Doubt, if not nil, is called with a fact that is to last longer than any of its kind.
 	// It is ignored, so that a damaged one does not stand for years.
@@ -146,7 +146,7 @@ func (k *Keeper) load(ctx context.Context, prefix string) error {
 	}
 	for _, f := range facts {
 		if strings.HasPrefix(f.Key, prefix) {
-			k.told(f)
+			k.receive(f)
 		}
 	}
 	return err
@@ -165,7 +165,7 @@ func (k *Keeper) watch() {
 	const first = 100 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, store.DefaultLongestPause) {
 		began := k.clock.Now()
-		err := k.facts.Watch(k.life, k.told)
+		err := k.facts.Watch(k.life, k.receive)
 		if k.life.Err() != nil {
 			return
 		}

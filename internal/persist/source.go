@@ -31,8 +31,8 @@ type Chronicle interface {
 	Changes() []store.Fact
 }
 
-// told takes in a fact from the store.
-func (k *Keeper) told(f store.Fact) {
+// receive takes in a fact from the store.
+func (k *Keeper) receive(f store.Fact) {
 	s, longest := k.source(f.Key)
 	switch {
 	case s == nil: // of another version
@@ -83,11 +83,11 @@ func withBegan(f store.Fact) store.Fact {
 
 // began is the zero time if the value does not say.
 func began(value []byte) time.Time {
-	var told struct {
+	var stored struct {
 		Began time.Time `json:"began"`
 	}
-	if json.Unmarshal(value, &told) != nil {
+	if json.Unmarshal(value, &stored) != nil {
 		return time.Time{}
 	}
-	return told.Began
+	return stored.Began
 }
