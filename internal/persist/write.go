@@ -39,14 +39,10 @@ func (k *Keeper) Remember(ctx context.Context) {
 func (k *Keeper) request() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, s := range k.sources {
-		if c, ok := s.Source.(Chronicle); ok {
-			k.addLocked(c.Changes()...)
-		}
-	}
+	k.collectLocked()
 	some, urgent := k.journal.pending()
 	urgent = urgent || len(k.pending) > 0
-	if now := k.clock.Now(); !urgent && (!some || now.Before(k.next)) {
+	if !urgent && (!some || k.clock.Now().Before(k.next)) {
 		return nil
 	}
 	if k.lost() { // the writer tries it again
@@ -124,11 +120,7 @@ func (k *Keeper) writeOnce() {
 // the store has instead expires sooner.
 func (k *Keeper) gatherLocked() {
 	now := k.clock.Now()
-	for _, s := range k.sources {
-		if c, ok := s.Source.(Chronicle); ok {
-			k.addLocked(c.Changes()...)
-		}
-	}
+	k.collectLocked()
 	for key := range k.journal.take() {
 		s, _ := k.source(key)
 		if s == nil {
@@ -143,6 +135,15 @@ func (k *Keeper) gatherLocked() {
 	}
 	k.next = now.Add(growthEvery)
 	maps.DeleteFunc(k.pending, func(_ string, f store.Fact) bool { return f.Value != nil && !f.Until.After(now) })
+}
+
+// collectLocked takes in what the sources with journals of their own have noted.
+func (k *Keeper) collectLocked() {
+	for _, s := range k.sources {
+		if c, ok := s.Source.(Chronicle); ok {
+			k.addLocked(c.Changes()...)
+		}
+	}
 }
 
 func (k *Keeper) addLocked(facts ...store.Fact) {
