@@ -128,7 +128,7 @@ func TestEveryAnswerThatCarriesALoginForgetsThatTheKeyWasGone(t *testing.T) {
 				m, call := choke(t, invoke.Options{Store: d}, s)
 				defer m.Close()
 				for range 21 {
-					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrRefused)
+					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrPermanent)
 					time.Sleep(time.Second)
 				}
 				require.Equal(t, 20, s.count())
@@ -136,7 +136,7 @@ func TestEveryAnswerThatCarriesALoginForgetsThatTheKeyWasGone(t *testing.T) {
 				revoked = false
 				require.NoError(t, call(t.Context(), login.request, login.output))
 				if !login.mends {
-					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrRefused)
+					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrPermanent)
 					return
 				}
 				require.NotContains(t, strings.Join(d.keys(), " "), "refusal/", "nothing waits for the next call to be forgotten")

@@ -15,6 +15,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -48,7 +49,7 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
 		if !notice.Waitable() {
-			return c.refused(ctx, err)
+			return c.refused(err)
 		}
 		if err := c.flooded(ctx, pass, notice, err); err != nil {
 			return c.giveUp(err)
@@ -67,7 +68,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
-		if err := c.m.limiter.guard.Check(fc); err != nil {
+		if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil {
 			return flood.Pass{}, err
 		}
 		pass, err := c.enter(ctx, fc, &w)
@@ -90,7 +91,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			covered = book.Covered(fc, pass)
 		}
 		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
-			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
+			if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil { // too many of those before it were refused
 				book.Left(pass)
 				c.refund()
 				return flood.Pass{}, err
@@ -242,7 +243,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if err == nil {
 		answered = true
 		c.passed(pass)
-		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
+		return flood.Notice{}, c.m.learn(c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
@@ -268,13 +269,13 @@ func (c *call) passed(pass flood.Pass) {
 	l.remember()
 }
 
-// refused makes a refusal that never passes one that can be told by its type, and counts
-// it. Any other error is handed back as it came.
-func (c *call) refused(ctx context.Context, err error) error {
+// refused turns a permanent refusal into an error with a type of its own, and counts it. Any
+// other error is returned as it came.
+func (c *call) refused(err error) error {
 	if err == nil {
 		return nil
 	}
-	refused, stopped := c.m.limiter.guard.Refused(c.floodCall(ctx), err)
+	refused, stopped := c.m.limiter.breaker.Refused(c.breakerCall(), err)
 	if stopped {
 		c.m.logger.Error("Calls of this kind are no longer sent: the server refused too many",
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
@@ -361,13 +362,16 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 
 func (c *call) floodCall(ctx context.Context) flood.Call {
 	return flood.Call{
-		DC:       c.dc,
-		Method:   c.Method,
-		Chat:     int64(c.Peer),
-		Reads:    reads(c.Category),
-		AsksSelf: c.asksSelf,
-		Inside:   ctx.Value(insideKey{}) != nil,
+		DC:     c.dc,
+		Method: c.Method,
+		Chat:   int64(c.Peer),
+		Reads:  reads(c.Category),
+		Inside: ctx.Value(insideKey{}) != nil,
 	}
+}
+
+func (c *call) breakerCall() breaker.Call {
+	return breaker.Call{DC: c.dc, Method: c.Method, Chat: int64(c.Peer), AsksSelf: c.asksSelf}
 }
 
 func reads(category classify.Category) bool {

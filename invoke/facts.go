@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/store"
 )
 
@@ -46,18 +47,8 @@ func (l *Limiter) told(f store.Fact) {
 		} else if json.Unmarshal(f.Value, &r) == nil {
 			l.book.Restore(r)
 		}
-	case strings.HasPrefix(f.Key, refusalFact):
-		var r flood.Refusal
-		if f.Value == nil {
-			for _, known := range l.guard.Snapshot() {
-				if known.Key() == f.Key {
-					known.At, known.Tripped = nil, time.Time{}
-					l.guard.Restore(known)
-				}
-			}
-		} else if json.Unmarshal(f.Value, &r) == nil {
-			l.guard.Restore(r)
-		}
+	case strings.HasPrefix(f.Key, breaker.FactPrefix):
+		l.breaker.Restore(f)
 	case strings.HasPrefix(f.Key, adapt.FactPrefix):
 		l.learned.Restore(f)
 	case strings.HasPrefix(f.Key, limitFact) && l.shares:
@@ -79,7 +70,9 @@ func longestKept(key string) time.Duration {
 		return limitsKept + clocks
 	case strings.HasPrefix(key, floodFact):
 		return 2*flood.MaxWait + clocks
+	case strings.HasPrefix(key, breaker.FactPrefix):
+		return breaker.Kept + clocks
 	default:
-		return refusalKept + clocks
+		return accountKept + clocks
 	}
 }

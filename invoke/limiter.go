@@ -14,6 +14,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -47,7 +48,7 @@ type Limiter struct {
 	paid    *ratelimit.Gates
 	paces   *ratelimit.Gates // of chats that have learned their rate
 	book    *flood.Book
-	guard   *flood.Guard
+	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
 	bot     atomic.Bool  // the account is one
@@ -129,8 +130,9 @@ func (l *Limiter) setUp(opts Options) error {
 		errs = append(errs, fmt.Errorf("Learning is %d: want On or Off", opts.Learning))
 	}
 	var err error
-	opts.Refusals.Clock, opts.Refusals.Journal = opts.Clock, l.keeper != nil
-	l.guard, err = flood.NewGuard(opts.Refusals)
+	l.breaker, err = breaker.New(breaker.Options{
+		Limit: opts.Refusals.Limit, Period: opts.Refusals.Period, Off: opts.Refusals.Off, Clock: opts.Clock,
+	})
 	errs = append(errs, err)
 	var limits [classify.Global + 1]ratelimit.Limit
 	for category, standard := range DefaultLimits() {
@@ -264,15 +266,15 @@ func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
 	return n
 }
 
-// Refusals returns what was refused for good lately, and what is no longer sent for it. It
-// does not block.
-func (l *Limiter) Refusals() []flood.Refusal { return l.guard.Snapshot() }
+// Refusals returns the permanent refusals that are counted, and the kinds of calls that are
+// no longer sent because of them. It does not block.
+func (l *Limiter) Refusals() []flood.Refusal { return l.breaker.Snapshot() }
 
-// ClearRefusals forgets the refusals that match, all of them when match is nil, and returns
+// ClearRefusals forgets the permanent refusals that match, all of them when match is nil, and returns
 // how many: calls of their kind are sent again. With a store it blocks while that is
 // written. match must not call the limiter.
 func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
-	n := l.guard.Clear(match)
+	n := l.breaker.Clear(match)
 	l.remember()
 	return n
 }

@@ -9,17 +9,14 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// The keys under which facts are kept begin with what they are about. Those of floods and
-// refusals are made by package flood.
+// The keys under which facts are kept begin with what they are about. Those of floods are made
+// by package flood.
 const (
-	floodFact   = "flood/"
-	refusalFact = "refusal/"
-	limitFact   = "limit/"
+	floodFact = "flood/"
+	limitFact = "limit/"
 )
 
 const (
-	// refusalKept is how long a refusal that never passes is, unless it is cleared.
-	refusalKept = 365 * 24 * time.Hour
 	// limitsKept is how long a change of the limits reaches processes that start later.
 	limitsKept = 24 * time.Hour
 	// rateEvery is how often the growth of a rate is written down. What is lost grows again.
@@ -175,12 +172,8 @@ func (l *Limiter) gatherLocked() {
 			k.pending[r.Key()] = fact(r.Key(), r, r.Until)
 		}
 	}
-	for _, r := range l.guard.Changes() {
-		if r.Tripped.IsZero() && len(r.At) == 0 {
-			k.pending[r.Key()] = store.Fact{Key: r.Key()}
-		} else {
-			k.pending[r.Key()] = fact(r.Key(), r, l.clock.Now().Add(refusalKept))
-		}
+	for _, f := range l.breaker.Changes() {
+		k.pending[f.Key] = f
 	}
 	news, urgent := l.learned.News()
 	if now := l.clock.Now(); news && (urgent || len(floods) > 0 || !now.Before(k.next)) {
