@@ -9,12 +9,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gotd/log"
 	"github.com/gotd/log/logzap"
 
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram"
 	"github.com/gotd/td/telegram/auth"
 	"github.com/gotd/td/telegram/auth/qrlogin"
+	"github.com/gotd/td/telegram/dcs"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
@@ -30,6 +32,7 @@ type Client struct {
 	telegram *telegram.Client
 	choke    *invoke.Middleware
 	updates  *dispatch.Dispatcher // nil without a handler
+	conn     *connection
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -41,24 +44,37 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	if err := errors.Join(checkApp(appID, appHash), checkUpdates(opts.Updates), err); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c := &Client{choke: choke, allowCDN: opts.Telegram.AllowCDN}
-
 	t := opts.Telegram
+	c := &Client{choke: choke, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
+	c.conn.watch(&t)
 	t.Middlewares = slices.Clone(t.Middlewares)
 	if t.UpdateHandler != nil {
 		c.dispatchUpdates(&t, opts)
 	}
-	// The choke point is the innermost, so that it sees what the others send again.
+	// The choke point is inside of the program's middlewares, so that it sees what they send again.
 	t.Middlewares = slices.Concat(
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
 		t.Middlewares,
-		[]telegram.Middleware{telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports), choke},
+		[]telegram.Middleware{
+			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports),
+			choke, telegram.MiddlewareFunc(noteUnsent),
+		},
 	)
-	if t.Logger == nil && opts.Logger != nil {
-		// Below warnings, gotd logs parts of the session.
-		quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
-		t.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
+	if t.Resolver == nil {
+		t.Resolver = dcs.DefaultResolver()
 	}
+	dial := &dialer{to: t.Resolver, choke: choke, conn: c.conn, clock: c.conn.clock}
+	t.Resolver = dial
+	logger := &tap{Logger: t.Logger, dial: dial}
+	if t.Logger == nil {
+		logger.Logger, logger.muted = log.Nop, true
+		if opts.Logger != nil {
+			// Below warnings, gotd logs parts of the session.
+			quiet := max(zap.WarnLevel, opts.Logger.Level()) // zap complains of a level that is not an increase
+			logger.Logger = logzap.New(opts.Logger.WithOptions(zap.IncreaseLevel(quiet)))
+		}
+	}
+	t.Logger = logger
 	t.OnTransfer = c.chokeTransfer(t.OnTransfer)
 	c.telegram = telegram.NewClient(appID, appHash, t)
 	return c, nil
@@ -82,8 +98,18 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 }
 
 // Run connects and calls f, and returns when f has returned, ctx is done or the
-// connection has failed for good. It returns f's error, wrapped; a ctx that is done
-// is no error. A client runs once; a second Run is an error.
+// connection has failed for good. It returns f's error, wrapped. A client runs once; a
+// second Run is an error.
+//
+// gotd tries to connect again without end. The Logger gets the cause, one line for each in
+// a while, and a line when there is a connection again. A ctx that is cancelled after f was
+// called is no error. One that is done before, because there never was a connection, is
+// one: it matches [ErrNeverConnected], ctx.Err() and the cause of the last failure. A program
+// that takes context.Canceled for a normal end asks for ErrNeverConnected first.
+//
+// The first request of each connection (help.getConfig) can be flooded too. A flood within
+// the threshold is sat out, and nothing is sent into it. One above the threshold ends Run
+// with a [*flood.WaitError] if it is the main connection's; a pool waits.
 //
 // Run ends the contexts of the update handlers and returns when they have returned.
 // Updates that still wait for a handler are dropped.
@@ -99,12 +125,25 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 		defer c.updates.Close()
 	}
 	defer c.choke.Close() // first, since handlers may wait for calls
-	return c.telegram.Run(ctx, func(ctx context.Context) error {
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	c.conn.end = end
+	err := c.telegram.Run(running, func(ctx context.Context) error {
+		c.conn.online()
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)
 		defer stop()
 		return f(ctx)
 	})
+	if wait, ok := errors.AsType[*flood.WaitError](context.Cause(running)); ok && ctx.Err() == nil {
+		return fmt.Errorf("client: connect: %w", wait)
+	}
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+		if never := c.conn.never(ctx); never != nil {
+			return never
+		}
+	}
+	return err
 }
 
 // API returns the raw API. Its calls pass the choke point: they block until they

@@ -225,7 +225,7 @@ func TestSessionIsKept(t *testing.T) {
 
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, damaged := range [][]byte{whole[:len(whole)/2], {}, []byte("{}"), []byte("null"), []byte("[1]"), []byte(`{"Version":2,"Data":{}}`), make([]byte, 2<<20)} {
+	for _, damaged := range [][]byte{whole[:len(whole)/2], []byte("{}"), []byte("null"), []byte("[1]"), []byte(`{"Version":2,"Data":{}}`), make([]byte, 2<<20)} {
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
 		err = open().Run(t.Context(), func(context.Context) error { return errors.New("must not connect") })
 		require.ErrorContains(t, err, path+" is damaged or of another version")

@@ -45,10 +45,23 @@
 // the client's to see: wrap it with dispatch.New and Block, or it is called for one
 // update after the other.
 //
+// # The connection
+//
+// gotd connects again by itself, without end. The Logger gets a line for each cause why there
+// is no connection, at most one a minute and fewer as the outage lasts, and one when there is a
+// connection again, with how long that took. A call that ends before gotd wrote it matches
+// [invoke.ErrNotSent] and costs nothing. A [Client.Run] that ends without ever having been
+// connected returns an error that matches [ErrNeverConnected].
+//
+// The first request of each connection (help.getConfig in initConnection) is sent by gotd. A
+// flood of it is remembered like any other, and no connection to that data centre is opened
+// until it has ended. After the transport error -429 (too many connections), the data centre
+// is left alone for a second, doubling to a minute.
+//
 // # What it does not promise
 //
 // Three kinds of request are gotd's own and pass no choke point: the first request
-// of each connection (initConnection with help.getConfig), key exchange, and
+// of each connection (only its floods are dealt with), key exchange, and
 // protocol messages such as acknowledgements. The import of an authorisation into
 // another data centre is charged, but gotd sends it.
 package client

@@ -239,8 +239,8 @@ func thresholdHolds(ctx context.Context, t *testing.T, w *world, c *client.Clien
 	require.NoError(t, ended(t, known))
 }
 
-// gotd's downloader takes what matches context.DeadlineExceeded for a timeout of the
-// network, and would ask for the part again and again.
+// gotd's downloader takes an error that matches context.DeadlineExceeded for a timeout of the
+// network and asks again at once. Package invoke tests all kinds of refusals.
 func TestDownloadThatCannotStartInTimeEndsAtOnce(t *testing.T) {
 	limits := map[classify.Category]ratelimit.Change{classify.Media: ratelimit.Rate(0.001).Burst(1)}
 	inWorld(t, noChats(limits), func(ctx context.Context, w *world, c *client.Client) {

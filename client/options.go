@@ -18,7 +18,8 @@ type Options struct {
 	// Telegram is everything that gotd's client takes: session storage, update
 	// handler, data centres, resolver, device and so on. Its Middlewares stay
 	// outside of the choke point, so what they send again is limited again. Where
-	// its Logger is nil, gotd's warnings and errors go to Logger above.
+	// its Logger is nil, gotd's warnings and errors go to Logger above. Its Resolver is called only when
+	// no flood or -429 forbids a new connection.
 	Telegram telegram.Options
 
 	// Updates bound the update handlers that run and wait. They are called on goroutines

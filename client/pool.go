@@ -23,7 +23,7 @@ func (c *Client) choked(dc int, raw telegram.CloseInvoker, err error) (telegram.
 		return nil, err
 	}
 	c.learnDC()
-	return pool{CloseInvoker: raw, choked: c.choke.HandleDC(dc, raw)}, nil
+	return pool{CloseInvoker: raw, choked: c.choke.HandleDC(dc, noteUnsent(raw))}, nil
 }
 
 // Pool opens up to max connections to the account's own data centre, 0 for no bound.

@@ -2,15 +2,11 @@ package client
 
 import (
 	"context"
-	"errors"
 	"io"
 
-	"github.com/gotd/td/bin"
 	"github.com/gotd/td/telegram/downloader"
 	"github.com/gotd/td/telegram/uploader"
 	"github.com/gotd/td/tg"
-
-	"github.com/weirtg/weir/ratelimit"
 )
 
 // Uploader returns gotd's uploader, on the connection of the client. To upload side by
@@ -42,11 +38,10 @@ func (c *Client) DownloadWeb(location tg.InputWebFileLocationClass) *downloader.
 //
 //	c.Downloader().WithPartSize(64<<10).Download(c.FileSource(pool), location)
 //
-// A part that cannot be had before the context's deadline ends the download at once.
-// With [Client.API] in place of a source, gotd takes that for a timeout of the network
-// and asks again, without a pause, until the deadline has come.
+// A part that is refused, because its turn would come after the context's deadline or for
+// any other reason, ends the download at once.
 func (c *Client) FileSource(via tg.Invoker) downloader.Client {
-	return source{Client: tg.NewClient(final{via}), client: c}
+	return source{Client: tg.NewClient(via), client: c}
 }
 
 type source struct {
@@ -62,31 +57,5 @@ func (s source) CDN(ctx context.Context, dc int, max int64) (downloader.CDN, io.
 	if err != nil {
 		return nil, nil, err
 	}
-	return tg.NewClient(final{p}), p, nil
-}
-
-// final is an invoker whose refusals gotd's downloader does not try to sit out.
-type final struct{ tg.Invoker }
-
-func (f final) Invoke(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-	err := f.Invoker.Invoke(ctx, input, output)
-	if refused, ok := errors.AsType[*ratelimit.RefusedError](err); ok {
-		return &refusal{refused}
-	}
-	return err
-}
-
-// refusal is a RefusedError that does not match context.DeadlineExceeded.
-type refusal struct{ *ratelimit.RefusedError }
-
-// Is hides that of the RefusedError.
-func (*refusal) Is(error) bool { return false }
-
-// As finds the RefusedError.
-func (r *refusal) As(target any) bool {
-	refused, ok := target.(**ratelimit.RefusedError)
-	if ok {
-		*refused = r.RefusedError
-	}
-	return ok
+	return tg.NewClient(p), p, nil
 }

@@ -56,7 +56,9 @@ func (r Reason) String() string {
 // errors.AsType, or ask errors.Is(err, [ErrGivenUp]).
 //
 // It deliberately does not match tgerr.As and tgerr.AsFloodWait: gotd's uploader
-// and downloader would sleep it out again. What the server said is in Server.
+// and downloader would sleep it out again. What the server said is in Server. With the
+// Reason [ContextDeadline] it does not match context.DeadlineExceeded: the context is not
+// done yet, and gotd's downloader would repeat the call at once.
 type WaitError struct {
 	Method string // TL name of the call
 	Chat   int64  // its chat, 0 when it has none

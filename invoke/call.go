@@ -48,6 +48,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
+		if errors.Is(err, ErrNotSent) {
+			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
+		}
 		if !notice.Waitable() {
 			return c.refused(err)
 		}
@@ -240,6 +243,11 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
+	if errors.Is(err, ErrNotSent) {
+		c.sent--
+		c.refund()
+		return flood.Notice{}, err
+	}
 	if err == nil {
 		answered = true
 		c.passed(pass)
@@ -291,6 +299,9 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 		return next.Invoke(ctx, input, output)
 	}
 	err := next.Invoke(ctx, input, output)
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
 	c.observe(Event{Kind: Sent, Took: c.m.clock.Now().Sub(c.sentAt), Err: err})
 	return err
 }
@@ -298,7 +309,12 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
-	record := c.m.limiter.flooded(c, pass, notice)
+	return c.decide(c.m.limiter.flooded(c, pass, notice), now, notice, err)
+}
+
+// decide tells of a flood that was recorded at now and returns an error if it is not to be
+// sat out.
+func (c *call) decide(record flood.Record, now time.Time, notice flood.Notice, err error) error {
 	c.m.limiter.remember()
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
@@ -407,9 +423,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 
 // giveUp ends a call that was not sent, or not sent again.
 func (c *call) giveUp(err error) error {
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		wait.Attempts, wait.Server, wait.DC = c.sent, c.server, c.m.limiter.number(c.dc)
-	}
+	err = c.signed(err)
 	c.observe(Event{Kind: GivenUp, Err: err})
 	return err
 }

@@ -40,19 +40,26 @@
 // # Errors
 //
 //   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
-//     the call falls under one that stands. It is in vain to send it before Until.
+//     the call falls under one that stands. Sending it before Until does not help.
 //   - [*flood.PermanentError], flood.ErrPermanent: Telegram refuses for good.
 //   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
-//     ratelimit.ErrDeferred (its turn would come after the context's deadline; it matches
-//     context.DeadlineExceeded too), ErrRejected (no tokens, and it was not to wait),
+//     ratelimit.ErrDeferred (its turn would come after the context's deadline),
+//     ErrRejected (no tokens, and it was not to wait),
 //     ErrQueueFull (MaxWaiters) or ErrImpossible (it costs more than a gate ever holds).
 //   - [ErrClosed]: the middleware or its limiter was closed, while it waited or before.
 //   - store.ErrUnavailable: the store is away, and Options.OnFailure is store.FailClosed.
+//   - [ErrNotSent]: with package client, the call ended before it was written to a connection.
 //   - "<method> not sent: …", which matches context.Canceled or context.DeadlineExceeded:
 //     the context was done before the call left. Once it was on the wire, the error is
 //     gotd's as it came, and nobody knows whether the server has done what was asked.
 //
 // All other errors are gotd's and Telegram's, as they came.
+//
+// An error matches context.Canceled or context.DeadlineExceeded only if the context is
+// done. A call that is refused early, because a wait for tokens or for a flood would outlast
+// the deadline, does not: match ratelimit.ErrDeferred, or flood.ErrGivenUp with the Reason
+// flood.ContextDeadline. gotd's downloader relies on that: while its context is not done, it
+// takes context.DeadlineExceeded for a timeout of the network and asks again at once.
 //
 // # Guarantees
 //
@@ -74,6 +81,7 @@
 // gotd sends some requests below its middlewares: the first request of each
 // connection, the import of an authorisation into another data centre, and the
 // calls of the pools that Client.Pool, DC, MediaOnly and CDN return. Package
-// client covers the pools and charges the import. A call that gotd repeats by
+// client covers the pools and the import, and deals with floods of the first request by
+// [Middleware.SitOut] and [Middleware.Await]. A call that gotd repeats by
 // itself on a new connection, or in another data centre, is charged once.
 package invoke

@@ -23,6 +23,12 @@ import (
 // that wait included. It is ratelimit.ErrClosed.
 var ErrClosed = ratelimit.ErrClosed
 
+// ErrNotSent matches, with errors.Is, the error of a call that was admitted and then ended
+// before it was written to a connection, such as one whose context was done while there was
+// none. Its tokens are given back. Package client returns it; with the middleware alone nobody
+// knows whether gotd has written a call.
+var ErrNotSent = errors.New("not sent")
+
 // Middleware is the choke point of one client. It is a telegram.Middleware and
 // safe for concurrent use.
 type Middleware struct {

@@ -101,6 +101,8 @@ func (b bucket) inherit(before algorithm, s state, how Inheritance, now int64) s
 		s.full = full + scale(missing-oldFull, b.interval, old.interval, int64(maxSpan))
 	case how == Empty:
 		s.full = full
+	case how == Full:
+		s.full = 0
 	default:
 		s.full = full - scale(oldFull-missing, b.interval, old.interval, full)
 	}

@@ -10,6 +10,9 @@ const (
 	// Empty starts with an empty bucket, in which the next token arrives after its full
 	// time. A debt stays.
 	Empty
+	// Full starts with a full bucket, for one that had a lower burst while nothing wanted
+	// its tokens. A debt stays.
+	Full
 )
 
 // Change names what is new about a gate's rule; what it does not name stays as it
@@ -67,8 +70,8 @@ func (c Change) Apply(old Rule) (Rule, error) {
 		if _, ok := c.to.(Window); ok {
 			return nil, &LimitError{Field: "change", Want: "a change of its rate or burst: the gate is a bucket"}
 		}
-		if c.inherit > Empty {
-			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs or Empty"}
+		if c.inherit > Full {
+			return nil, &LimitError{Field: "change", Value: float64(c.inherit), Want: "AsIs, Empty or Full"}
 		}
 		if to, ok := c.to.(Limit); ok {
 			old = to

@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -29,8 +28,9 @@ var ErrClosed = errors.New("closed")
 // RefusedError is a call that was not admitted. It has cost nothing.
 //
 // Match the reason with errors.Is(err, ErrRejected), ErrDeferred, ErrImpossible or
-// ErrQueueFull, and the details with errors.As. A deferred call also matches
-// context.DeadlineExceeded: it is the deadline that stood against it.
+// ErrQueueFull, and the details with errors.As. It matches no error of a context, not even
+// when it is deferred: the context is not done. gotd's downloader repeats at once, without
+// bound, a call whose error matches context.DeadlineExceeded while its context is not done.
 type RefusedError struct {
 	Reason error         // ErrRejected, ErrDeferred, ErrImpossible or ErrQueueFull
 	Gate   string        // name of the gate that had no room
@@ -58,8 +58,3 @@ func (e RefusedError) asError() error { return &e }
 
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Reason }
-
-// Is makes a deferred call match context.DeadlineExceeded.
-func (e *RefusedError) Is(target error) bool {
-	return target == context.DeadlineExceeded && e.Reason == ErrDeferred
-}

@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strconv"
 	"sync"
@@ -133,7 +132,7 @@ func TestDeadlineThatCannotBeMetIsRefusedAtOnceAndCostsNothing(t *testing.T) {
 			var refused *ratelimit.RefusedError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorIs(t, err, ratelimit.ErrDeferred)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the context is not done")
 			require.Equal(t, time.Second, refused.Wait)
 			require.Equal(t, "g", refused.Gate)
 		}
@@ -641,6 +640,5 @@ func TestRefusalsSayWhatStandsInTheWay(t *testing.T) {
 		require.ErrorContains(t, l.Try(1, g), "gate media (0.475/s burst 1)")
 		update(t, l, g, ratelimit.Rate(0))
 		require.EqualError(t, l.Try(1, g), "gate media (0/s burst 1): rejected: paused")
-		require.False(t, errors.Is(l.Try(1, g), context.DeadlineExceeded))
 	})
 }

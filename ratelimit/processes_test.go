@@ -575,7 +575,7 @@ func TestStoreThatBreaksItsPromises(t *testing.T) {
 		require.ErrorIs(t, l.Try(1, g), ratelimit.ErrRejected)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, l.Acquire(ctx, 1, g), context.DeadlineExceeded)
+		require.ErrorIs(t, l.Acquire(ctx, 1, g), ratelimit.ErrDeferred)
 	})
 }
 

@@ -109,7 +109,7 @@ func (t *Limits) forgetRested(what subject, now time.Time) {
 	t.unlearn(what, now)
 	if limit := t.configured[what.category]; what.chat == 0 && others == 0 && idle.Seconds()*limit.Rate >= float64(limit.Burst) {
 		// The burst that floods had lowered would be full by now.
-		t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Reset))
+		t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Full))
 	}
 }
 

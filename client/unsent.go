@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/gotd/td/bin"
+	"github.com/gotd/td/telegram"
+	"github.com/gotd/td/tg"
+
+	"github.com/weirtg/weir/invoke"
+)
+
+// noteUnsent is the innermost middleware. It tells the choke point of a call that ended before
+// gotd wrote it to a connection, such as one whose context was done while there was none.
+func noteUnsent(next tg.Invoker) telegram.InvokeFunc {
+	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
+		request := &request{Encoder: input}
+		err := next.Invoke(ctx, request, output)
+		if err != nil && !request.encoded.Load() {
+			return fmt.Errorf("%w: %w", invoke.ErrNotSent, err)
+		}
+		return err
+	}
+}
+
+// request notes whether gotd has encoded it, which it does just before it writes it.
+type request struct {
+	bin.Encoder
+	encoded atomic.Bool
+}
+
+// Encode implements bin.Encoder.
+func (r *request) Encode(b *bin.Buffer) error {
+	r.encoded.Store(true)
+	return r.Encoder.Encode(b)
+}
