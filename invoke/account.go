@@ -30,10 +30,14 @@ const (
 type owner struct {
 	mu sync.Mutex
 	id int64 // 0: not known
+	// keeps: the store knows whether the account is a bot.
+	keeps bool
 }
 
 type keptAccount struct {
 	ID int64 `json:"id"`
+	// Bot is whether the account is one, nil where an earlier version has not kept it.
+	Bot *bool `json:"bot,omitempty"`
 }
 
 // toldOwner takes in the account that the store belongs to.
@@ -47,14 +51,21 @@ func (l *Limiter) toldOwner(f store.Fact) {
 	if l.owner.id == 0 {
 		l.owner.id = kept.ID
 	}
+	if l.owner.id != kept.ID || kept.Bot == nil {
+		return
+	}
+	l.owner.keeps = true
+	if l.bot.Load() == botUnknown {
+		l.SetBot(*kept.Bot)
+	}
 }
 
 // ownedBy returns the account that the limiter belongs to, which is id if it had none.
-func (l *Limiter) ownedBy(id int64) int64 {
+func (l *Limiter) ownedBy(id int64, bot bool) int64 {
 	l.owner.mu.Lock()
-	known := l.owner.id
+	known, keeps := l.owner.id, l.owner.keeps
 	l.owner.mu.Unlock()
-	if known != 0 {
+	if known != 0 && (known != id || keeps) {
 		return known
 	}
 	// Another limiter may have made the store its account's since this one was made.
@@ -71,13 +82,13 @@ func (l *Limiter) ownedBy(id int64) int64 {
 	}
 	l.owner.mu.Lock()
 	defer l.owner.mu.Unlock()
-	if l.owner.id != 0 {
+	if l.owner.id != 0 && (l.owner.id != id || l.owner.keeps) {
 		return l.owner.id
 	}
-	l.owner.id = id
+	l.owner.id, l.owner.keeps = id, true
 	if k := l.keeper; k != nil {
 		k.mu.Lock()
-		k.pending[accountFact] = fact(accountFact, keptAccount{id}, l.clock.Now().Add(accountKept))
+		k.pending[accountFact] = fact(accountFact, keptAccount{id, &bot}, l.clock.Now().Add(accountKept))
 		k.mu.Unlock()
 	}
 	return id
@@ -85,11 +96,11 @@ func (l *Limiter) ownedBy(id int64) int64 {
 
 // shown notes which account an answer shows the client to be of. The error matches
 // ErrOtherAccount.
-func (m *Middleware) shown(account int64) error {
+func (m *Middleware) shown(account int64, bot bool) error {
 	if account == m.account.Swap(account) {
 		return m.foreign()
 	}
-	owner := m.limiter.ownedBy(account)
+	owner := m.limiter.ownedBy(account, bot)
 	m.owner.Store(owner)
 	m.limiter.remember()
 	return m.foreign()

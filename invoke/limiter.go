@@ -51,7 +51,7 @@ type Limiter struct {
 	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
-	bot     atomic.Bool  // the account is one
+	bot     atomic.Int32 // whether the account is one: botUnknown, botNo or botYes
 	owner   owner
 
 	chatMode ChatMode

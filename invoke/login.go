@@ -25,7 +25,7 @@ func (m *Middleware) learn(call breaker.Call, output bin.Decoder) error {
 	if self == nil {
 		return nil
 	}
-	if err := m.shown(self.ID); err != nil {
+	if err := m.shown(self.ID, self.Bot); err != nil {
 		return err
 	}
 	l.SetBot(self.Bot)

@@ -36,7 +36,7 @@ func newBreaker(t testing.TB, opts breaker.Options) *breaker.Breaker {
 	return b
 }
 
-// refuse answers the call n times and returns how often the guard said that it tripped.
+// refuse answers the call n times and returns how often the breaker said that it tripped.
 func refuse(t testing.TB, b *breaker.Breaker, call breaker.Call, n, code int, msg string) (tripped int) {
 	t.Helper()
 	for range n {
