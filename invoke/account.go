@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gotd/td/clock"
-
 	"github.com/weirtg/weir/store"
 )
 
@@ -30,70 +28,90 @@ const (
 // owner is the account that a limiter and its store belong to: the first that an answer
 // shows. Without one, as long as nobody has asked, nothing is known.
 type owner struct {
-	clock clock.Clock
-	mu    sync.Mutex
-	id    int64 // 0: not known
+	mu sync.Mutex
+	id int64 // 0: not known
+	// bot is whether the account is one, if the store knows that too.
+	bot, keeps bool
 }
 
 type keptAccount struct {
 	ID int64 `json:"id"`
+	// Bot is whether the account is one, nil where an earlier version has not kept it.
+	Bot *bool `json:"bot,omitempty"`
 }
 
-// Prefix implements persist.Source. It is the whole key.
-func (*owner) Prefix() string { return accountFact }
+// accountFacts is the account that the store belongs to.
+type accountFacts struct{ *Limiter }
 
-// Fact implements persist.Source.
-func (o *owner) Fact(key string) (f store.Fact, ok bool) {
-	return fact(key, keptAccount{o.known()}, o.clock.Now().Add(accountKept)), true
+// Prefix implements persist.Source. It is the whole key.
+func (accountFacts) Prefix() string { return accountFact }
+
+// Fact implements persist.Marked.
+func (l accountFacts) Fact(key string) (f store.Fact, ok bool) {
+	l.owner.mu.Lock()
+	defer l.owner.mu.Unlock()
+	bot := l.owner.bot
+	return fact(key, keptAccount{l.owner.id, &bot}, l.clock.Now().Add(accountKept)), true
 }
 
 // Restore implements persist.Source.
-func (o *owner) Restore(f store.Fact) {
+func (l accountFacts) Restore(f store.Fact) {
 	var kept keptAccount
-	if f.Key == accountFact && f.Value != nil && json.Unmarshal(f.Value, &kept) == nil && kept.ID > 0 {
-		o.claim(kept.ID)
+	if f.Key != accountFact || f.Value == nil || json.Unmarshal(f.Value, &kept) != nil || kept.ID <= 0 {
+		return
+	}
+	l.owner.mu.Lock()
+	defer l.owner.mu.Unlock()
+	if l.owner.id == 0 {
+		l.owner.id = kept.ID
+	}
+	if l.owner.id != kept.ID || kept.Bot == nil {
+		return
+	}
+	l.owner.bot, l.owner.keeps = *kept.Bot, true
+	if l.bot.Load() == botUnknown {
+		l.SetBot(*kept.Bot)
 	}
 }
 
-func (o *owner) known() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.id
-}
-
-// claim returns the account that the limiter belongs to, which is id if it had none.
-func (o *owner) claim(id int64) (owner int64, fresh bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.id != 0 {
-		return o.id, false
+// settles returns the account that the limiter belongs to if id changes nothing about it, and 0
+// if that is not known, or the store does not know yet whether it is a bot.
+func (o *owner) settles(id int64) int64 {
+	if o.id != id || o.keeps {
+		return o.id
 	}
-	o.id = id
-	return id, true
+	return 0
 }
 
 // ownedBy returns the account that the limiter belongs to, which is id if it had none. It
 // blocks while the store is asked, until ctx is done.
-func (l *Limiter) ownedBy(ctx context.Context, id int64) int64 {
-	if known := l.owner.known(); known != 0 {
+func (l *Limiter) ownedBy(ctx context.Context, id int64, bot bool) int64 {
+	o := &l.owner
+	o.mu.Lock()
+	known := o.settles(id)
+	o.mu.Unlock()
+	if known != 0 {
 		return known
 	}
 	// Another limiter may have made the store its account's since this one was made.
 	l.keeper.Recall(ctx, accountFact)
-	owner, fresh := l.owner.claim(id)
-	if fresh {
-		l.keeper.Journal().Mark(accountFact, true)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known := o.settles(id); known != 0 {
+		return known
 	}
-	return owner
+	o.id, o.bot, o.keeps = id, bot, true
+	l.keeper.Journal().Mark(accountFact, true)
+	return id
 }
 
 // shown notes which account an answer shows the client to be of. The error matches
 // ErrOtherAccount.
-func (m *Middleware) shown(ctx context.Context, account int64) error {
+func (m *Middleware) shown(ctx context.Context, account int64, bot bool) error {
 	if account == m.account.Swap(account) {
 		return m.foreign()
 	}
-	m.owner.Store(m.limiter.ownedBy(ctx, account))
+	m.owner.Store(m.limiter.ownedBy(ctx, account, bot))
 	m.limiter.keeper.Remember(ctx)
 	return m.foreign()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -74,7 +75,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
-		if err := c.m.limiter.guard.Check(fc); err != nil {
+		if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil {
 			return flood.Pass{}, err
 		}
 		pass, err := c.enter(ctx, fc, &w)
@@ -97,7 +98,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			covered = book.Covered(fc, pass)
 		}
 		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
-			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
+			if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil { // too many of those before it were refused
 				book.Left(pass)
 				c.refund()
 				return flood.Pass{}, err
@@ -254,7 +255,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if err == nil || c.arrived(output, err) {
 		answered = true
 		c.passed(ctx, pass)
-		return flood.Notice{}, c.m.learn(ctx, c.floodCall(ctx), output)
+		return flood.Notice{}, c.m.learn(ctx, c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
@@ -280,13 +281,13 @@ func (c *call) passed(ctx context.Context, pass flood.Pass) {
 	l.keeper.Remember(ctx)
 }
 
-// refused makes a refusal that never passes one that can be told by its type, and counts
-// it. Any other error is handed back as it came.
+// refused turns a permanent refusal into an error with a type of its own, and counts it. Any
+// other error is returned as it came.
 func (c *call) refused(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	refused, stopped := c.m.limiter.guard.Refused(c.floodCall(ctx), err)
+	refused, stopped := c.m.limiter.breaker.Refused(c.breakerCall(), err)
 	if stopped {
 		c.m.logger.Error("Calls of this kind are no longer sent: the server refused too many",
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
@@ -381,13 +382,16 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 
 func (c *call) floodCall(ctx context.Context) flood.Call {
 	return flood.Call{
-		DC:       c.dc,
-		Method:   c.Method,
-		Chat:     int64(c.Peer),
-		Reads:    reads(c.Category),
-		AsksSelf: c.asksSelf,
-		Inside:   ctx.Value(insideKey{}) != nil,
+		DC:     c.dc,
+		Method: c.Method,
+		Chat:   int64(c.Peer),
+		Reads:  reads(c.Category),
+		Inside: ctx.Value(insideKey{}) != nil,
 	}
+}
+
+func (c *call) breakerCall() breaker.Call {
+	return breaker.Call{DC: c.dc, Method: c.Method, Chat: int64(c.Peer), AsksSelf: c.asksSelf}
 }
 
 func reads(category classify.Category) bool {

@@ -8,13 +8,12 @@ import (
 
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/store"
 )
 
 const (
-	// refusalKept is how long a refusal that never passes is kept, unless it is cleared.
-	refusalKept = 365 * 24 * time.Hour
 	// floodKept is the longest that a flood lasts, one that was met again and again.
 	floodKept = 2 * flood.MaxWait
 	// minKept is the shortest flood that is worth remembering over a restart.
@@ -39,13 +38,21 @@ func (l *Limiter) newKeeper(opts Options) *persist.Keeper {
 // addSources says what is kept.
 func (l *Limiter) addSources() {
 	l.keeper.Add(bookFacts{l}, floodKept)
-	l.keeper.Add(guardFacts{l}, refusalKept)
+	l.keeper.Add(breakerFacts{l.breaker}, breaker.Kept)
 	l.keeper.Add(l.learned, adapt.Kept)
-	l.keeper.Add(&l.owner, accountKept)
+	l.keeper.Add(accountFacts{l}, accountKept)
 	if l.shares {
 		l.keeper.Add(&l.changed, limitsKept)
 	}
 }
+
+var (
+	_ persist.Chronicle = bookFacts{}
+	_ persist.Chronicle = breakerFacts{}
+	_ persist.Marked    = (*adapt.Limits)(nil)
+	_ persist.Marked    = accountFacts{}
+	_ persist.Marked    = (*changedLimits)(nil)
+)
 
 // storeChanged logs that the store was lost, or is back, and tells the observer.
 func (l *Limiter) storeChanged(err error) {
@@ -71,9 +78,6 @@ type bookFacts struct{ *Limiter }
 
 // Prefix implements persist.Source.
 func (bookFacts) Prefix() string { return "flood/" }
-
-// Fact implements persist.Source. The book has a journal of its own.
-func (bookFacts) Fact(string) (f store.Fact, ok bool) { return f, false }
 
 // Changes implements persist.Chronicle.
 func (l bookFacts) Changes() (facts []store.Fact) {
@@ -104,40 +108,8 @@ func (l bookFacts) Restore(f store.Fact) {
 	}
 }
 
-// guardFacts are the refusals that never pass.
-type guardFacts struct{ *Limiter }
+// breakerFacts are the permanent refusals after which calls are no longer sent.
+type breakerFacts struct{ *breaker.Breaker }
 
 // Prefix implements persist.Source.
-func (guardFacts) Prefix() string { return "refusal/" }
-
-// Fact implements persist.Source. The guard has a journal of its own.
-func (guardFacts) Fact(string) (f store.Fact, ok bool) { return f, false }
-
-// Changes implements persist.Chronicle.
-func (l guardFacts) Changes() (facts []store.Fact) {
-	for _, r := range l.guard.Changes() {
-		if r.Tripped.IsZero() && len(r.At) == 0 {
-			facts = append(facts, store.Fact{Key: r.Key()})
-		} else {
-			facts = append(facts, fact(r.Key(), r, l.clock.Now().Add(refusalKept)))
-		}
-	}
-	return facts
-}
-
-// Restore implements persist.Source.
-func (l guardFacts) Restore(f store.Fact) {
-	if f.Value == nil {
-		for _, known := range l.guard.Snapshot() {
-			if known.Key() == f.Key {
-				known.At, known.Tripped = nil, time.Time{}
-				l.guard.Restore(known)
-			}
-		}
-		return
-	}
-	var r flood.Refusal
-	if json.Unmarshal(f.Value, &r) == nil {
-		l.guard.Restore(r)
-	}
-}
+func (breakerFacts) Prefix() string { return breaker.FactPrefix }

@@ -13,6 +13,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
@@ -48,10 +49,10 @@ type Limiter struct {
 	paid    *ratelimit.Gates
 	paces   *ratelimit.Gates // of chats that have learned their rate
 	book    *flood.Book
-	guard   *flood.Guard
+	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
-	bot     atomic.Bool  // the account is one
+	bot     atomic.Int32 // whether the account is one: botUnknown, botNo or botYes
 	owner   owner
 
 	chatMode ChatMode
@@ -98,7 +99,7 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	l.reporter = store.NewReporter(opts.Clock, l.storeChanged)
 	l.limiter = ratelimit.New(ratelimit.Options{Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, Reporter: l.reporter})
 	l.keeper = l.newKeeper(opts)
-	l.owner.clock, l.changed.limiter, l.changed.rules = opts.Clock, l, map[string]ratelimit.Rule{}
+	l.changed.limiter, l.changed.rules = l, map[string]ratelimit.Rule{}
 	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
 	if err == nil {
@@ -126,8 +127,9 @@ func (l *Limiter) setUp(opts Options) error {
 		errs = append(errs, fmt.Errorf("Learning is %d: want On or Off", opts.Learning))
 	}
 	var err error
-	opts.Refusals.Clock, opts.Refusals.Journal = opts.Clock, l.keeper != nil
-	l.guard, err = flood.NewGuard(opts.Refusals)
+	l.breaker, err = breaker.New(breaker.Options{
+		Limit: opts.Refusals.Limit, Period: opts.Refusals.Period, Off: opts.Refusals.Off, Clock: opts.Clock,
+	})
 	errs = append(errs, err)
 	var limits [classify.Global + 1]ratelimit.Limit
 	for category, standard := range DefaultLimits() {
@@ -265,15 +267,15 @@ func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
 	return n
 }
 
-// Refusals returns what was refused for good lately, and what is no longer sent for it. It
-// does not block.
-func (l *Limiter) Refusals() []flood.Refusal { return l.guard.Snapshot() }
+// Refusals returns the permanent refusals that are counted, and the kinds of calls that are
+// no longer sent because of them. It does not block.
+func (l *Limiter) Refusals() []flood.Refusal { return l.breaker.Snapshot() }
 
-// ClearRefusals forgets the refusals that match, all of them when match is nil, and returns
+// ClearRefusals forgets the permanent refusals that match, all of them when match is nil, and returns
 // how many: calls of their kind are sent again. With a store it blocks while that is
 // written. match must not call the limiter.
 func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
-	n := l.guard.Clear(match)
+	n := l.breaker.Clear(match)
 	l.keeper.Remember(l.life)
 	return n
 }

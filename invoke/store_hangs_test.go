@@ -28,13 +28,15 @@ func TestCallThatIsCancelledWhileTheStoreHangsReturnsAtOnce(t *testing.T) {
 		output  bin.Decoder
 		saved   []string
 	}
-	refusals := func(t *testing.T, s *server, call telegram.InvokeFunc) {
-		s.answer = func(int, bin.Encoder) error { return tgerr.New(401, "AUTH_KEY_UNREGISTERED") }
-		for range 20 {
-			require.Error(t, call(t.Context(), resolve(), nil))
+	refused := func(n, code int, message string, request bin.Encoder) func(*testing.T, *server, telegram.InvokeFunc) {
+		return func(t *testing.T, s *server, call telegram.InvokeFunc) {
+			s.answer = func(int, bin.Encoder) error { return tgerr.New(code, message) }
+			for range n {
+				require.Error(t, call(t.Context(), request, nil))
+			}
+			s.answer = func(int, bin.Encoder) error { return nil }
+			time.Sleep(time.Second)
 		}
-		s.answer = func(int, bin.Encoder) error { return nil }
-		time.Sleep(time.Second)
 	}
 	for name, test := range map[string]test{
 		"a flood that is sat out": {
@@ -46,13 +48,16 @@ func TestCallThatIsCancelledWhileTheStoreHangsReturnsAtOnce(t *testing.T) {
 		"a flood that teaches a limit": {
 			code: 420, answer: "FLOOD_WAIT_30", request: resolve(), saved: []string{"flood/0/method/own/0/false/contacts.resolveUsername", "rate/query"},
 		},
-		"a refusal": {code: 400, answer: "PEER_FLOOD", request: to(1), saved: []string{"refusal/spam_limited/0/messages.sendMessage"}},
+		"the last of too many refusals": {
+			before: refused(19, 400, "PEER_FLOOD", to(1)),
+			code:   400, answer: "PEER_FLOOD", request: to(1), saved: []string{"refusal/spam_limited/0/messages.sendMessage"},
+		},
 		"an answer that shows the account": {
 			request: &tg.UsersGetUsersRequest{ID: []tg.InputUserClass{&tg.InputUserSelf{}}}, output: &tg.UserClassVector{},
 			saved: []string{"account"},
 		},
 		"a login that clears refusals": {
-			before: refusals, request: &tg.AuthImportBotAuthorizationRequest{}, output: &tg.AuthAuthorizationBox{},
+			before: refused(20, 401, "AUTH_KEY_UNREGISTERED", resolve()), request: &tg.AuthImportBotAuthorizationRequest{}, output: &tg.AuthAuthorizationBox{},
 			saved: []string{"account"},
 		},
 	} {

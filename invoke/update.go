@@ -106,7 +106,7 @@ func (l *Limiter) spread(changed map[string]ratelimit.Rule) {
 // Prefix implements persist.Source.
 func (*changedLimits) Prefix() string { return "limit/" }
 
-// Fact implements persist.Source.
+// Fact implements persist.Marked.
 func (c *changedLimits) Fact(key string) (f store.Fact, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,18 +9,24 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// Source is one kind of what is kept: learned limits, changes of limits, and so on. Its
-// methods are called by several goroutines. Fact is called under a lock of the keeper, so
-// its lock must not be held when a method of the keeper is called; those of [Journal] may be.
+// Source is one kind of what is kept: learned limits, changes of limits, and so on. It is a
+// [Marked] or a [Chronicle] too. Its methods are called by several goroutines. Fact and Changes
+// are called under a lock of the keeper, so no method of the keeper may be called under a lock
+// that they need. Those of [Journal] may be.
 type Source interface {
 	// Prefix begins the keys of its facts, and of no other's.
 	Prefix() string
-	// Fact returns the fact under a key that was marked, as it stands now. The value is a
-	// JSON object. ok is false if there is none any more, and it is to be forgotten.
-	Fact(key string) (f store.Fact, ok bool)
 	// Restore takes in a fact that was kept, or that another process saved. A nil value
 	// says that it was forgotten. What cannot be read is ignored.
 	Restore(f store.Fact)
+}
+
+// Marked is a source that marks what changes in the [Journal].
+type Marked interface {
+	Source
+	// Fact returns the fact under a key that was marked, as it stands now. The value is a
+	// JSON object. ok is false if there is none any more, and it is to be forgotten.
+	Fact(key string) (f store.Fact, ok bool)
 }
 
 // Chronicle is a source that keeps a journal of its own.

@@ -123,10 +123,11 @@ func (k *Keeper) gatherLocked() {
 	k.collectLocked()
 	for key := range k.journal.take() {
 		s, _ := k.source(key)
-		if s == nil {
+		marked, ok := s.(Marked)
+		if !ok {
 			continue
 		}
-		f, ok := s.Fact(key)
+		f, ok := marked.Fact(key)
 		if !ok {
 			f = store.Fact{}
 		}
