@@ -27,7 +27,7 @@
 //
 // A flood of a method or of the account lowers the limit of the call's category, one of a
 // chat that of the chat, and what holds is found again as it is used (package learn). Calls
-// that are refused for good are stopped once there were too many of a kind (flood.Guard).
+// that are refused for good are stopped once there were too many of a kind ([Refusals]).
 // [Limiter.Learned] and [Limiter.Refusals] tell what stands.
 //
 // # Calls of two kinds
@@ -41,7 +41,7 @@
 //
 //   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
 //     the call falls under one that stands. Sending it before Until does not help.
-//   - [*flood.RefusalError], flood.ErrRefused: Telegram refuses for good.
+//   - [*flood.PermanentError], flood.ErrPermanent: Telegram refuses for good.
 //   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
 //     ratelimit.ErrDeferred (its turn would come after the context's deadline),
 //     ErrRejected (no tokens, and it was not to wait),
@@ -86,8 +86,8 @@
 //   - A context that is done ends a call at once, wherever it waits, and so does
 //     [Middleware.Close]: what waited is not sent.
 //   - Errors pass through as they came, except a flood that is given up on, which gotd's
-//     uploader and downloader would sleep out once more, and a refusal that never passes,
-//     which is wrapped in a [*flood.RefusalError].
+//     uploader and downloader would sleep out once more, and a permanent refusal, which
+//     is wrapped in a [*flood.PermanentError].
 //   - Observer and logger are called without a lock held. A panic of the observer
 //     is contained.
 //
