@@ -33,6 +33,7 @@ type Client struct {
 	choke    *invoke.Middleware
 	updates  *dispatch.Dispatcher // nil without a handler
 	conn     *connection
+	self     *self
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -45,7 +46,9 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	t := opts.Telegram
-	c := &Client{choke: choke, conn: newConnection(t.Clock, opts.Logger, choke.SetOnline), allowCDN: t.AllowCDN}
+	c := &Client{
+		choke: choke, conn: newConnection(t.Clock, opts.Logger, choke.SetOnline), self: newSelf(choke.Limiter()), allowCDN: t.AllowCDN,
+	}
 	c.conn.watch(&t)
 	t.Middlewares = slices.Clone(t.Middlewares)
 	if t.UpdateHandler != nil {
@@ -56,7 +59,7 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
 		t.Middlewares,
 		[]telegram.Middleware{
-			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports),
+			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(c.self.learning), telegram.MiddlewareFunc(noteExports),
 			choke, telegram.MiddlewareFunc(c.noteLost),
 		},
 	)

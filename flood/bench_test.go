@@ -74,21 +74,6 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
-// All that a call which is answered asks of a guard.
-func BenchmarkGuard(b *testing.B) {
-	for name, refusals := range map[string]int{"nothing refused": 0, "something counted": 1, "something tripped": 20} {
-		b.Run(name, func(b *testing.B) {
-			g := guard(b, flood.GuardOptions{})
-			refuse(b, g, flood.Call{Method: "messages.addChatUser"}, refusals, 400, "PEER_FLOOD")
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = g.Check(send(1))
-				g.Passed(send(1))
-			}
-		})
-	}
-}
-
 func BenchmarkParse(b *testing.B) {
 	for _, msg := range []string{"FLOOD_WAIT_31", "CHAT_ADMIN_REQUIRED"} {
 		b.Run(msg, func(b *testing.B) {
@@ -106,10 +91,4 @@ func TestACallThatIsNotFloodedAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { wayThrough(ctx, b, send(1)) }))
 	flooded(t, b, send(2), "FLOOD_WAIT_3600")
 	require.Zero(t, testing.AllocsPerRun(1000, func() { wayThrough(ctx, b, send(1)) }))
-
-	g := guard(t, flood.GuardOptions{})
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		_ = g.Check(send(1))
-		g.Passed(send(1))
-	}))
 }

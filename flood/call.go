@@ -11,10 +11,6 @@ type Call struct {
 	Method string // TL name, such as messages.sendMessage
 	Chat   int64  // marked peer id, 0: the call is about no chat
 	Reads  bool   // the call only reads
-	// AsksSelf marks a call that asks who is logged in, such as users.getUsers with
-	// InputUserSelf. Before a login the answer is AUTH_KEY_UNREGISTERED, which a [Guard]
-	// does not count.
-	AsksSelf bool
 	// Inside marks a call made from inside another one that is on the wire, as
 	// gotd does when it moves to another data centre. It does not wait for the
 	// call that goes first after a deadline: that may be the very call it serves.

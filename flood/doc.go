@@ -1,5 +1,5 @@
 // Package flood knows the waits that Telegram orders: how they are worded, how far
-// each reaches, and when it ends. It also knows the refusals that never end.
+// each reaches, and when it ends. It also has the words for permanent refusals.
 //
 // # Reading
 //
@@ -75,13 +75,11 @@
 // forward ends it. What was restored holds calls back but is no evidence for a wider
 // scope, since nobody in this process saw what came through.
 //
-// # Refusals that never pass
+// # Permanent refusals
 //
 // Some refusals do not pass by waiting: the account is limited for spam, frozen or banned,
-// or its key is gone. A [Guard] makes a [*RefusalError] of each and counts them. After 20 of
-// a kind in 10 minutes it has tripped: calls that the kind concerns are refused without
-// being sent, until somebody clears it or, where that helps, logs in. What each kind
-// concerns is said at [RefusalKind], what makes a count start over at [Guard.Passed].
+// or its key is gone. A [*PermanentError] is such an answer, or stands for it when the call
+// was not sent because there had been too many. [RefusalKind] says what each kind concerns.
 //
 // # Patience
 //
@@ -91,7 +89,7 @@
 // # What it does not do
 //
 // The Book slows nothing down ahead of a flood, sends nothing and repeats nothing.
-// Neither it nor the Guard reads or writes a store; a crash between a flood and the moment
+// It reads and writes no store; a crash between a flood and the moment
 // when its record is kept forgets the flood. Clocks of processes that share records
 // are taken to agree to a second or so. A [Pass] that went first and is lost keeps those
 // behind it waiting for [FirstTimeout].

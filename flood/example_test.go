@@ -87,41 +87,6 @@ func ExampleBook_Restore() {
 	// Output: contacts.resolveUsername may go in 24h0m0s
 }
 
-func ExampleGuard() {
-	guard, err := flood.NewGuard(flood.GuardOptions{Limit: 2, Period: time.Hour})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	requests := 0
-	send := func(chat int64) error {
-		call := flood.Call{Method: "messages.sendMessage", Chat: chat}
-		if err := guard.Check(call); err != nil {
-			return err // not sent
-		}
-		requests++
-		err, tripped := guard.Refused(call, tgerr.New(400, "PEER_FLOOD"))
-		if tripped {
-			fmt.Println("tripped by chat", chat)
-		}
-		return err
-	}
-	for chat := range int64(5) {
-		err := send(chat)
-		refusal, _ := errors.AsType[*flood.RefusalError](err)
-		fmt.Println(chat, refusal.Kind, "local:", refusal.Local, "PEER_FLOOD:", tgerr.Is(err, "PEER_FLOOD"))
-	}
-	fmt.Println(requests, "requests")
-	// Output:
-	// 0 spam_limited local: false PEER_FLOOD: true
-	// tripped by chat 1
-	// 1 spam_limited local: false PEER_FLOOD: true
-	// 2 spam_limited local: true PEER_FLOOD: true
-	// 3 spam_limited local: true PEER_FLOOD: true
-	// 4 spam_limited local: true PEER_FLOOD: true
-	// 2 requests
-}
-
 func ExampleThreshold() {
 	var perCall flood.Threshold // not set
 	whole := flood.UpTo(30 * time.Second)

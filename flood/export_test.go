@@ -17,11 +17,9 @@ func (b *Book) Waiters() int {
 // Pending returns the number of changes that nobody has asked for.
 func (b *Book) Pending() int { return int(b.journal.pending.Load()) }
 
-// Share holds the locks of the book and the guard as one who only looks does, while f runs.
-func Share(b *Book, g *Guard, f func()) {
+// Share holds the lock of the book as one who only looks does, while f runs.
+func Share(b *Book, f func()) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	g.mu.RLock()
-	defer g.mu.RUnlock()
 	f()
 }

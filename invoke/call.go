@@ -15,6 +15,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -74,7 +75,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 		if c.m.life.Err() != nil {
 			return flood.Pass{}, ErrClosed
 		}
-		if err := c.m.limiter.guard.Check(fc); err != nil {
+		if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil {
 			return flood.Pass{}, err
 		}
 		if err := c.connected(ctx); err != nil {
@@ -100,7 +101,7 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			covered = book.Covered(fc, pass)
 		}
 		if !covered && c.m.outage.Load() == nil && !c.m.limiter.repaced(&c.pass, c.Peer) {
-			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
+			if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil { // too many of those before it were refused
 				book.Left(pass)
 				c.refund()
 				return flood.Pass{}, err
@@ -256,13 +257,13 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	}
 	if err == nil || c.arrived(output, err) {
 		answered = true
-		c.passed(pass)
-		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
+		c.passed(ctx, pass)
+		return flood.Notice{}, c.m.learn(ctx, c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
 	if answered && !notice.Waitable() {
-		c.passed(pass)
+		c.passed(ctx, pass)
 	}
 	return notice, err
 }
@@ -270,7 +271,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 // passed tells the book that the call came through. Those that had waited for it follow at
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
-func (c *call) passed(pass flood.Pass) {
+func (c *call) passed(ctx context.Context, pass flood.Pass) {
 	l := c.m.limiter
 	if opens := l.book.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
 		l.drain(c, opens.Scope)
@@ -280,22 +281,22 @@ func (c *call) passed(pass flood.Pass) {
 		l.learned.Refuted(record)
 	}
 	l.evidence.refuted(c)
-	l.remember()
+	l.keeper.Remember(ctx)
 }
 
-// refused makes a refusal that never passes one that can be told by its type, and counts
-// it. Any other error is handed back as it came.
+// refused turns a permanent refusal into an error with a type of its own, and counts it. Any
+// other error is returned as it came.
 func (c *call) refused(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	refused, stopped := c.m.limiter.guard.Refused(c.floodCall(ctx), err)
+	refused, stopped := c.m.limiter.breaker.Refused(c.breakerCall(), err)
 	if stopped {
 		c.m.logger.Error("Calls of this kind are no longer sent: the server refused too many",
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
 		c.observe(Event{Kind: Stopped, Err: refused})
 	}
-	c.m.limiter.remember()
+	c.m.limiter.keeper.Remember(ctx)
 	return refused
 }
 
@@ -315,13 +316,13 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
-	return c.decide(c.m.limiter.flooded(c, pass, notice), now, notice, err)
+	return c.decide(ctx, c.m.limiter.flooded(c, pass, notice), now, notice, err)
 }
 
 // decide tells of a flood that was recorded at now and returns an error if it is not to be
 // sat out.
-func (c *call) decide(record flood.Record, now time.Time, notice flood.Notice, err error) error {
-	c.m.limiter.remember()
+func (c *call) decide(ctx context.Context, record flood.Record, now time.Time, notice flood.Notice, err error) error {
+	c.m.limiter.keeper.Remember(ctx)
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
@@ -384,13 +385,16 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 
 func (c *call) floodCall(ctx context.Context) flood.Call {
 	return flood.Call{
-		DC:       c.dc,
-		Method:   c.Method,
-		Chat:     int64(c.Peer),
-		Reads:    reads(c.Category),
-		AsksSelf: c.asksSelf,
-		Inside:   ctx.Value(insideKey{}) != nil,
+		DC:     c.dc,
+		Method: c.Method,
+		Chat:   int64(c.Peer),
+		Reads:  reads(c.Category),
+		Inside: ctx.Value(insideKey{}) != nil,
 	}
+}
+
+func (c *call) breakerCall() breaker.Call {
+	return breaker.Call{DC: c.dc, Method: c.Method, Chat: int64(c.Peer), AsksSelf: c.asksSelf}
 }
 
 func reads(category classify.Category) bool {

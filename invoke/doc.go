@@ -33,7 +33,7 @@
 //
 // A flood of a method or of the account lowers the limit of the call's category. A flood of
 // one chat lowers the limit of that chat. The limit rises again with use. After too many
-// refusals of a kind, calls of that kind are no longer sent ([flood.Guard]).
+// refusals of a kind, calls of that kind are no longer sent ([Refusals]).
 // [Limiter.Learned] returns the lowered limits, and [Limiter.Refusals] the refusals.
 //
 // # Calls of two kinds
@@ -47,7 +47,7 @@
 //
 //   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
 //     the call falls under one that stands. Sending it before Until does not help.
-//   - [*flood.RefusalError], flood.ErrRefused: Telegram refuses for good.
+//   - [*flood.PermanentError], flood.ErrPermanent: Telegram refuses for good.
 //   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
 //     ratelimit.ErrDeferred (its turn would come after the context's deadline),
 //     ErrRejected (no tokens, and it was not to wait),
@@ -99,8 +99,8 @@
 //   - A done context ends a waiting call at once, and so does [Middleware.Close]. The call
 //     is not sent.
 //   - Errors pass through as they came, except a flood that is given up on, which gotd's
-//     uploader and downloader would sleep out once more, and a refusal that never passes,
-//     which is wrapped in a [*flood.RefusalError].
+//     uploader and downloader would sleep out once more, and a permanent refusal, which
+//     is wrapped in a [*flood.PermanentError].
 //   - Observer and logger are called without a lock held. A panic of the observer
 //     is contained.
 //
