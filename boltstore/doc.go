@@ -8,9 +8,9 @@
 //
 // # What it promises
 //
-// What a call has returned from is on the disk: a process that is killed, or a machine
-// that loses power, loses nothing of it, as far as the disk keeps its own promises. A
-// call whose context was done before it returned may have been recorded or not.
+// When a call has returned, its result is on the disk. A killed process or a power failure
+// loses none of it, as far as the disk keeps its own promises. If the context is done before
+// the call returns, the call may have been recorded or not.
 //
 // Calls that come at the same time share one transaction, and thereby its two fsyncs.
 // A peek, a refusal and a load write nothing and wait for no one.
@@ -21,11 +21,11 @@
 //
 // # What it does not promise
 //
-// It is as quick as the disk: a charge waits for two fsyncs, 1 ms or 10, and where
-// they may take more, quota.Options.Timeout has to be longer than its default. The file
-// is for one process; a second one is told so. Pages of the file that are
+// It is only as fast as the disk: a charge waits for two fsyncs, which take 1 ms to 10 ms. If
+// they can take longer, set quota.Options.Timeout above its default. Only one process can
+// open the file; a second one gets an error that says so. Pages of the file that are
 // damaged in place are found when they are read, and not all damage can be told from
 // data. The file does not shrink: what has expired makes room for what comes. A
 // sliding window is written as a whole with each charge, 12 bytes for each charge that
-// counts, so that one of a hundred thousand is better kept as a bucket.
+// counts, so use a bucket for a limit of a hundred thousand.
 package boltstore

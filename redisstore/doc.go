@@ -1,11 +1,11 @@
-// Package redisstore lets the processes of one account share, on a Redis server, what is
-// to be known once: what was charged to keys (it is a quota.Store), what is remembered
-// (a store.Facts), and what the account's limits still let through (a
-// ratelimit.Shared). One [Store] is all three.
+// Package redisstore lets the processes of one account share their state on a Redis
+// server: the charges of quotas (quota.Store), floods, refusals and learned limits
+// (store.Facts), and the account's limits (ratelimit.Shared). One [Store] is all three.
 //
 //	s, err := redisstore.Open("redis://localhost:6379/0", "my bot")
 //
-// Most programs need no more than that, and to hand s to what asks for one of the three.
+// Most programs need only this call. Pass s as the Store in the options of package invoke or
+// quota.
 // A bot of one process needs no Redis: package boltstore keeps its counts in a file.
 //
 // # Model
