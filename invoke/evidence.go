@@ -10,6 +10,7 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // evidence is what floods of single chats have shown about their methods, beyond the
@@ -153,18 +154,18 @@ func (l *Limiter) atRest(c *call) bool {
 
 // flooded records a flood, and lowers the limit of what it is about. A method whose floods
 // proved to be those of all chats need not prove it at each of them.
-func (l *Limiter) flooded(c *call, pass flood.Pass, notice flood.Notice) flood.Record {
+func (l *Limiter) flooded(c *call, pass floods.Pass, notice flood.Notice) flood.Record {
 	if notice.Kind != flood.FloodWait || notice.Unnumbered || notice.Wait > longestLesson || c.ridesFree() || pass.Looks() {
-		return l.book.Flooded(pass, notice)
+		return l.tracker.Flooded(pass, notice)
 	}
 	var record flood.Record
 	if !l.learned.KnowsCategory(c.Category) {
 		l.evidence.disproved("", c.Category) // it has been forgotten with the limit
-		record = l.book.Flooded(pass, notice)
+		record = l.tracker.Flooded(pass, notice)
 	} else if l.evidence.isWhole(c) {
-		record = l.book.FloodedWhole(pass, notice)
+		record = l.tracker.FloodedWhole(pass, notice)
 	} else {
-		record = l.book.Flooded(pass, notice)
+		record = l.tracker.Flooded(pass, notice)
 	}
 	teaches, counted := l.teaches(c, record), c.counted()
 	rate, lowered := l.learned.Flooded(counted, c.mark, record, teaches)

@@ -38,14 +38,14 @@ func (l *Limiter) told(f store.Fact) {
 	case strings.HasPrefix(f.Key, floodFact):
 		var r flood.Record
 		if f.Value == nil {
-			for _, known := range l.book.Snapshot() {
+			for _, known := range l.tracker.Snapshot() {
 				if known.Key() == f.Key {
 					known.Until, known.Wait = time.Time{}, 0
-					l.book.Restore(known)
+					l.tracker.Restore(known)
 				}
 			}
 		} else if json.Unmarshal(f.Value, &r) == nil {
-			l.book.Restore(r)
+			l.tracker.Restore(r)
 		}
 	case strings.HasPrefix(f.Key, breaker.FactPrefix):
 		l.breaker.Restore(f)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/internal/breaker"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -47,7 +48,7 @@ type Limiter struct {
 	group   *ratelimit.Gates
 	paid    *ratelimit.Gates
 	paces   *ratelimit.Gates // of chats that have learned their rate
-	book    *flood.Book
+	tracker *floods.Tracker
 	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
@@ -100,7 +101,7 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	l.limiter = ratelimit.New(ratelimit.Options{
 		Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
 	})
-	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
+	l.tracker = floods.New(floods.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
 	if err == nil {
 		err = l.join(opts)
@@ -213,7 +214,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
 	now := l.clock.Now()
-	if until := l.book.AccountUntil(ownDC, reads(category)); until.After(now) {
+	if until := l.tracker.AccountUntil(ownDC, reads(category)); until.After(now) {
 		return nil, &flood.WaitError{
 			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
 			Wait: until.Sub(now), Until: until,
@@ -222,7 +223,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])
 }
 
-// ownDC stands for the account's own data centre in the book of floods. Its number is
+// ownDC stands for the account's own data centre in the tracker of floods. Its number is
 // not known before a connection is, and a flood of that time has to be found later.
 const ownDC = 0
 
@@ -230,8 +231,8 @@ const ownDC = 0
 // does it by itself; without it errors and events have a 0 there.
 func (l *Limiter) SetDC(dc int) { l.home.Store(int64(dc)) }
 
-// bookDC is the data centre under which floods of one are known.
-func (l *Limiter) bookDC(dc int) int {
+// trackerDC is the data centre under which floods of one are known.
+func (l *Limiter) trackerDC(dc int) int {
 	if dc == int(l.home.Load()) {
 		return ownDC
 	}
@@ -249,7 +250,7 @@ func (l *Limiter) number(dc int) int {
 // Floods returns a copy of the floods that stand, sorted by data centre, method and
 // chat, the account's own data centre first. It does not block.
 func (l *Limiter) Floods() []flood.Record {
-	records := l.book.Snapshot()
+	records := l.tracker.Snapshot()
 	for i := range records {
 		records[i].DC = l.number(records[i].DC)
 	}
@@ -261,7 +262,7 @@ func (l *Limiter) Floods() []flood.Record {
 // follow when it came through. With a store it blocks while that is written. match must not
 // call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
-	n := l.book.Clear(match)
+	n := l.tracker.Clear(match)
 	l.remember()
 	return n
 }

@@ -164,7 +164,7 @@ func (k *keeper) finish(l *Limiter) {
 // gatherLocked adds what has changed to what is pending.
 func (l *Limiter) gatherLocked() {
 	k := l.keeper
-	floods := l.book.Changes()
+	floods := l.tracker.Changes()
 	for _, r := range floods {
 		if r.Until.IsZero() {
 			k.pending[r.Key()] = store.Fact{Key: r.Key()}

@@ -1,11 +1,10 @@
-package flood
+package floods
 
 import (
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/weirtg/weir/flood"
 )
 
 const (
@@ -17,63 +16,30 @@ const (
 	// maxCount bounds what only ever grows.
 	maxCount = 1 << 30
 	// maxHold is the longest that a flood can last by its book.
-	maxHold = MaxWait + MinWait<<maxDoublings
+	maxHold = flood.MaxWait + flood.MinWait<<maxDoublings
 	// maxAhead is the furthest deadline that is believed: a clock may have been set back
 	// since it was written, but hardly by two weeks.
-	maxAhead = maxHold + MaxWait
+	maxAhead = maxHold + flood.MaxWait
 )
 
-// MarshalJSON writes the record with its deadline in UTC. What Widened and News say is
-// left out: it is about one flood, not about what stands. It fails for a Kind or a Scope
-// that does not exist.
-func (r Record) MarshalJSON() ([]byte, error) {
-	type plain Record
-	if !r.Until.IsZero() {
-		r.Until = r.Until.UTC()
-	}
-	return json.Marshal(plain(r))
-}
-
-// Key is the text under which a store keeps the record: the same for all records that
-// replace one another, different for all others, at most 512 bytes.
-func (r Record) Key() string {
-	k, _ := r.key()
-	reach := "own"
-	switch {
-	case k.inferred:
-		reach = "inferred"
-	case k.fixed:
-		reach = "told"
-	}
-	return fmt.Sprintf("flood/%d/%v/%s/%d/%t/%s", k.dc, k.scope, reach, k.chat, k.reads, brief(k.method))
-}
-
-// brief is the method, or for one that is too long for a key a digest of it.
-func brief(method string) string {
-	if len(method) <= maxMethod {
-		return method
-	}
-	return fmt.Sprintf("#%x", sha256.Sum256([]byte(method)))
-}
-
-// key is where the book keeps the record; ok tells whether it can be one of a book's.
-func (r Record) key() (k key, ok bool) {
+// keyOf is where the tracker keeps the record; ok tells whether it can be one of a book's.
+func keyOf(r flood.Record) (k key, ok bool) {
 	c := Call{DC: r.DC, Method: r.Method, Chat: r.Chat, Reads: r.Reads}
 	switch {
-	case r.Kind != FloodWait:
+	case r.Kind != flood.FloodWait:
 		k = c.fixedKey(r.Kind)
-	case r.Scope == Chat:
+	case r.Scope == flood.Chat:
 		k = c.chatKey()
-	case r.Scope == Method && (r.Inferred || r.Why != ""):
+	case r.Scope == flood.Method && (r.Inferred || r.Why != ""):
 		k = c.guessedKey()
-	case r.Scope == Method:
+	case r.Scope == flood.Method:
 		k = c.methodKey()
 	default:
 		k = c.accountKey()
 	}
-	ok = k.scope == r.Scope && Notice{Kind: r.Kind}.Waitable() &&
-		(r.Method == "") == (r.Scope == Account) && len(r.Method) <= maxMethod &&
-		(r.Chat == 0 || r.Scope == Chat) && (r.Chat != 0 || r.Kind != FloodWait || r.Scope != Chat)
+	ok = k.scope == r.Scope && flood.Notice{Kind: r.Kind}.Waitable() &&
+		(r.Method == "") == (r.Scope == flood.Account) && len(r.Method) <= maxMethod &&
+		(r.Chat == 0 || r.Scope == flood.Chat) && (r.Chat != 0 || r.Kind != flood.FloodWait || r.Scope != flood.Chat)
 	return k, ok
 }
 
@@ -86,50 +52,50 @@ func (r Record) key() (k key, ok bool) {
 // other flood wider, and calls sent before it was restored take nothing back. A guess stays
 // one: it is looked into after the same seconds as a new one.
 //
-// A record without Until, as [Book.Changes] tells of a flood that ended early, ends what
+// A record without Until, as [Tracker.Changes] tells of a flood that ended early, ends what
 // Restore brought under its [Record.Key]. What the book's own calls met since stays. Should
 // a store tell, within a minute, that the flood stands that has just ended, it is ignored.
 //
 // Records that no book can have written are ignored: of a kind or a scope that does not
 // exist, without a wait, with a method of more than 256 bytes, with a deadline more than
 // four weeks ahead. Numbers out of range are cut. Restore does not block.
-func (b *Book) Restore(records ...Record) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.clock.Now()
-	seq := b.seq.Load() + 1
+func (t *Tracker) Restore(records ...flood.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	seq := t.seq.Load() + 1
 	news := false
 	for _, rec := range records {
-		if k, ok := rec.key(); ok && b.restore(k, rec, now, seq) {
+		if k, ok := keyOf(rec); ok && t.restore(k, rec, now, seq) {
 			news = true
 		}
 	}
-	b.sweep(now)
+	t.sweep(now)
 	if news {
 		// Calls on their way to the wire have to look again, and after the size is seen.
-		b.seq.Store(seq)
+		t.seq.Store(seq)
 	}
 }
 
 // restore tells whether the record holds calls back from now on that went before.
-func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
-	r := b.records[k]
+func (t *Tracker) restore(k key, rec flood.Record, now time.Time, seq uint64) bool {
+	r := t.records[k]
 	if rec.Until.IsZero() {
 		if r != nil && r.restored && r.left(now) > 0 {
-			b.end(r, now)
-			b.journal.told(k)
+			t.end(r, now)
+			t.journal.told(k)
 		}
 		return false
 	}
 	left, wait := rec.Until.Sub(now), min(rec.Wait, maxHold)
-	if wait <= 0 || left <= 0 || left > maxAhead || b.journal.knows(k, rec.Until.Add(-wait)) {
+	if wait <= 0 || left <= 0 || left > maxAhead || t.journal.knows(k, rec.Until.Add(-wait)) {
 		return false
 	}
 	left = min(left, wait)
 	fresh := r == nil || r.dead(now)
 	if fresh {
 		r = &record{key: k}
-		b.records[k] = r
+		t.records[k] = r
 	} else if left <= r.left(now) {
 		return false
 	}
@@ -140,7 +106,7 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 	}
 	// What comes back from the store a moment longer than it was met here, for two
 	// clocks never agree, is still known at first hand.
-	if fresh || r.restored || left-r.left(now) >= MinWait {
+	if fresh || r.restored || left-r.left(now) >= flood.MinWait {
 		r.since, r.restored, r.vague = seq, true, false
 		r.kind, r.owner = rec.Kind, Call{DC: rec.DC, Method: rec.Method, Chat: rec.Chat, Reads: rec.Reads}
 		r.why = ""
@@ -151,7 +117,7 @@ func (b *Book) restore(k key, rec Record, now time.Time, seq uint64) bool {
 	r.until, r.wait = now.Add(left), wait
 	r.hits = max(r.hits, 1, min(rec.Hits, maxCount))
 	r.repeats = max(r.repeats, min(rec.Repeats, maxCount))
-	b.journal.told(k)
-	b.wake(k)
+	t.journal.told(k)
+	t.wake(k)
 	return true
 }

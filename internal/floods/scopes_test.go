@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // kept is what a store has, written and read as JSON.
@@ -64,13 +65,13 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Unix(1e9, 0)
 		hand := &handClock{now: start}
-		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
+		b := floods.New(floods.Options{Clock: hand, Journal: true})
 		store := kept{}
 		m := &model{now: start, state: map[modelKey]standing{}}
 
 		var air []flight
-		draw := func(t *rapid.T) flood.Call {
-			c := flood.Call{
+		draw := func(t *rapid.T) floods.Call {
+			c := floods.Call{
 				DC:     rapid.IntRange(0, 1).Draw(t, "dc"),
 				Method: rapid.SampledFrom([]string{"messages.sendMessage", "messages.sendMedia", "messages.editMessage", "messages.getHistory", "users.getUsers", "updates.getChannelDifference"}).Draw(t, "method"),
 				Chat:   rapid.Int64Range(0, 3).Draw(t, "chat"),
@@ -94,7 +95,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 		}
 		send := func(t *rapid.T) {
 			c := draw(t)
-			p, err := b.Enter(t.Context(), c, 0)
+			p, err := b.Wait(t.Context(), c, 0)
 			until := m.until(c)
 			if e, ok := errors.AsType[*flood.WaitError](err); ok != !until.IsZero() || ok && !e.Until.Equal(until) {
 				t.Fatalf("%v: %v, want until %v", c, err, until)
@@ -123,7 +124,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 				m.passed(f)
 			}),
 			"leave": land(func(_ *rapid.T, f flight) {
-				b.Left(f.pass)
+				b.Abandon(f.pass)
 				m.left(f)
 			}),
 			"time": func(t *rapid.T) {
@@ -165,7 +166,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 					t.Fatalf("stands %q, want %q", got, want)
 				}
 				store.put(t, b.Changes()...)
-				again := flood.NewBook(flood.Options{Clock: hand})
+				again := floods.New(floods.Options{Clock: hand})
 				again.Restore(store.all(t)...)
 				want = m.snapshot(m.ahead)
 				if got := stands(again.Snapshot(), hand.now); !slices.Equal(got, want) {
@@ -178,7 +179,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 
 func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
 	hand := &handClock{now: time.Unix(1e9, 0)}
-	b := flood.NewBook(flood.Options{Clock: hand})
+	b := floods.New(floods.Options{Clock: hand})
 	flooded(t, b, send(1), "FLOOD_WAIT_10")
 	hand.now = hand.now.Add(-time.Hour)
 	if left := held(t, b, send(1)).Wait; left != 10*time.Second {

@@ -1,4 +1,4 @@
-package flood
+package floods
 
 import (
 	"cmp"
@@ -7,14 +7,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirtg/weir/flood"
 )
 
 // journal keeps what changed since the last look. A nil journal keeps nothing. The
 // mutex of the book guards it, but for pending.
 type journal struct {
-	// entries has the zero Record for a flood that is to be looked up, and for one that
-	// ended early the Record as it was.
-	entries map[key]Record
+	// entries has the zero flood.Record for a flood that is to be looked up, and for one that
+	// ended early the flood.Record as it was.
+	entries map[key]flood.Record
 	pending atomic.Int64 // len(entries)
 	// gone is what ended lately. A store may still tell that it stands.
 	gone map[key]gone
@@ -37,7 +39,7 @@ func (j *journal) knows(k key, began time.Time) bool {
 // set notes that the flood is new, wider or longer.
 func (j *journal) set(k key) {
 	if j != nil {
-		j.entries[k] = Record{}
+		j.entries[k] = flood.Record{}
 		j.pending.Store(int64(len(j.entries)))
 	}
 }
@@ -75,22 +77,22 @@ func (j *journal) sweep(records map[key]*record, now time.Time) {
 
 // Changes returns the floods that began, grew wider or longer, or ended before their
 // deadline since the last call, each once and as it stands now, sorted as in
-// [Book.Snapshot]. One that ended early has neither Until nor Wait: a store is to forget
-// its [Record.Key], and other processes learn of it by [Book.Restore]. What merely ran
+// [Tracker.Snapshot]. One that ended early has neither Until nor Wait: a store is to forget
+// its [Record.Key], and other processes learn of it by [Tracker.Restore]. What merely ran
 // out is not told, and neither is what Restore brought.
 //
 // It is empty without [Options.Journal]. It does not block, and costs an atomic load when
 // nothing changed. Several readers share the changes.
-func (b *Book) Changes() []Record {
-	if b.journal == nil || b.journal.pending.Load() == 0 {
+func (t *Tracker) Changes() []flood.Record {
+	if t.journal == nil || t.journal.pending.Load() == 0 {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.clock.Now()
-	var out []Record
-	for k, gone := range b.journal.entries {
-		if r := b.records[k]; r != nil && r.left(now) > 0 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	var out []flood.Record
+	for k, gone := range t.journal.entries {
+		if r := t.records[k]; r != nil && r.left(now) > 0 {
 			pub := r.public()
 			pub.Waiting = 0
 			out = append(out, pub)
@@ -99,14 +101,14 @@ func (b *Book) Changes() []Record {
 			out = append(out, gone)
 		}
 	}
-	clear(b.journal.entries)
-	b.journal.pending.Store(0)
+	clear(t.journal.entries)
+	t.journal.pending.Store(0)
 	sortRecords(out)
 	return out
 }
 
-func sortRecords(records []Record) {
-	slices.SortFunc(records, func(x, y Record) int {
+func sortRecords(records []flood.Record) {
+	slices.SortFunc(records, func(x, y flood.Record) int {
 		return cmp.Or(
 			cmp.Compare(x.DC, y.DC), cmp.Compare(x.Method, y.Method), cmp.Compare(x.Chat, y.Chat),
 			cmp.Compare(x.Scope, y.Scope), cmp.Compare(x.Kind, y.Kind), x.Until.Compare(y.Until),

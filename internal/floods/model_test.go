@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/gotd/td/clock"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // handClock is moved by hand, in both directions. Its times have no monotonic
@@ -54,31 +55,31 @@ type (
 		looks int
 	}
 	proof struct { // a call that came through
-		call flood.Call
+		call floods.Call
 		sent int // floods there were when it was sent
 	}
 	flight struct {
-		pass flood.Pass
+		pass floods.Pass
 		id   int
 		sent int
 	}
 )
 
-func chatKey(c flood.Call) modelKey {
+func chatKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat}
 }
-func methodKey(c flood.Call, guess bool) modelKey {
+func methodKey(c floods.Call, guess bool) modelKey {
 	return modelKey{scope: flood.Method, dc: c.DC, method: c.Method, guess: guess}
 }
-func accountKey(c flood.Call) modelKey {
+func accountKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Account, dc: c.DC, reads: c.Reads, guess: true}
 }
-func slowKey(c flood.Call) modelKey {
+func slowKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true}
 }
 
 // covering are the keys of what holds the call back when it stands.
-func covering(c flood.Call) []modelKey {
+func covering(c floods.Call) []modelKey {
 	ks := []modelKey{chatKey(c), methodKey(c, false)}
 	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
 		ks = append(ks, slowKey(c))
@@ -133,7 +134,7 @@ type reached struct {
 	last   time.Time
 }
 
-func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
+func (m *model) widened(c floods.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
 	r.key = k
 	old := m.state[k]
 	left := old.until.Sub(m.now)
@@ -178,11 +179,11 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 }
 
 // testifies: the flood e stands, was met here, agrees, and nothing in k came through since.
-func (m *model) testifies(c flood.Call, wait time.Duration, k, e modelKey, s standing) bool {
+func (m *model) testifies(c floods.Call, wait time.Duration, k, e modelKey, s standing) bool {
 	return !e.fixed && !s.restored && m.ahead(e) && e.dc == c.DC && agree(s.until.Sub(m.now), wait) && !m.provenSince(k, s.since)
 }
 
-func (m *model) reach(c flood.Call, sent int, wait time.Duration) (all []reached) {
+func (m *model) reach(c floods.Call, sent int, wait time.Duration) (all []reached) {
 	if c.Chat == 0 {
 		all = append(all, reached{key: methodKey(c, false)})
 	} else {
@@ -331,7 +332,7 @@ func (m *model) restore(r flood.Record) {
 }
 
 // until is when the next call may go, zero for now.
-func (m *model) until(c flood.Call) (until time.Time) {
+func (m *model) until(c floods.Call) (until time.Time) {
 	for _, k := range covering(c) {
 		s := m.state[k]
 		at := s.until
@@ -353,7 +354,7 @@ func (m *model) until(c flood.Call) (until time.Time) {
 }
 
 // sent notes that the call is let go: it goes first, where no other does.
-func (m *model) sent(p flood.Pass) flight {
+func (m *model) sent(p floods.Pass) flight {
 	m.calls++
 	for _, k := range covering(p.Call()) {
 		if s := m.state[k]; m.stands(k) {

@@ -1,4 +1,4 @@
-package flood
+package floods
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gotd/td/clock"
+
+	"github.com/weirtg/weir/flood"
 )
 
 // grace is how much longer than its limit a call that sat out its wait may wait
@@ -16,9 +18,9 @@ import (
 const grace = time.Second
 
 // Pass is the book's leave to send one call. It is a small value; hand it back by
-// exactly one of [Book.Passed], [Book.Flooded] and [Book.Left].
+// exactly one of [Tracker.Passed], [Tracker.Flooded] and [Tracker.Abandon].
 type Pass struct {
-	// Waited is the time spent in [Book.Enter].
+	// Waited is the time spent in [Tracker.Wait].
 	Waited time.Duration
 
 	call  Call
@@ -30,17 +32,17 @@ type Pass struct {
 // way of a call that no flood concerns half as long again.
 const looks = 1 << 63
 
-// waiter is a call blocked in Enter.
+// waiter is a call blocked in Wait.
 type waiter struct {
 	call Call
 	wake chan struct{} // a token is left when something changed for the call
 }
 
-// Enter waits until no standing flood covers the call and returns the leave to
+// Wait waits until no standing flood covers the call and returns the leave to
 // send it. Without one it returns at once.
 //
 // limit is the longest time that this call may wait here, 0 for not at all. When
-// what is left of a covering flood is longer, Enter refuses at once with a
+// what is left of a covering flood is longer, Wait refuses at once with a
 // [*WaitError], and so it does when ctx has a deadline that comes before the
 // flood's: the call could not be sent anyway. A flood that arrives or grows while
 // the call waits is judged in the same way, by what is left of limit.
@@ -56,46 +58,46 @@ type waiter struct {
 //
 // A done ctx ends the wait at once, with the context's error wrapped. A call that
 // was refused or gave up has changed nothing.
-func (b *Book) Enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
+func (t *Tracker) Wait(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
 	// In this order, see Flooded.
-	if seq := b.seq.Load(); b.size.Load() == 0 && ctx.Err() == nil {
+	if seq := t.seq.Load(); t.size.Load() == 0 && ctx.Err() == nil {
 		return Pass{call: call, seq: seq}, nil
 	}
 	limit = min(limit, math.MaxInt64-grace)
-	if pass, decided, err := b.glance(ctx, call, limit); decided {
+	if pass, decided, err := t.glance(ctx, call, limit); decided {
 		return pass, err
 	}
-	return b.enter(ctx, call, limit)
+	return t.enter(ctx, call, limit)
 }
 
 // glance decides what changes nothing: that no flood concerns the call, or that one lasts
 // longer than the call may wait. Many calls do it at a time, and none is parked. Were a
 // thousand of them to be refused one by one, those that have to queue for the lock would
 // fall behind all the others that are ready to run.
-func (b *Book) glance(ctx context.Context, call Call, limit time.Duration) (pass Pass, decided bool, err error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	now := b.clock.Now()
-	if b.stale(now) || ctx.Err() != nil {
+func (t *Tracker) glance(ctx context.Context, call Call, limit time.Duration) (pass Pass, decided bool, err error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	now := t.clock.Now()
+	if t.stale(now) || ctx.Err() != nil {
 		return pass, false, nil
 	}
-	rs, n := b.covering(call, now)
+	rs, n := t.covering(call, now)
 	if n == 0 {
-		return b.let(call, nil, 0), true, nil
+		return t.let(call, nil, 0), true, nil
 	}
 	if h := holding(rs[:n], call, now); h.timed > limit {
-		return pass, true, h.refuse(call, now, KnownFlood)
+		return pass, true, h.refuse(call, now, flood.KnownFlood)
 	}
 	return pass, false, nil
 }
 
-func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *Tracker) enter(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 
-	start := b.clock.Now()
-	if b.stale(start) {
-		b.sweep(start)
+	start := t.clock.Now()
+	if t.stale(start) {
+		t.sweep(start)
 	}
 	var (
 		w      *waiter
@@ -103,8 +105,8 @@ func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 		held   [maxCovering]*record
 		nheld  int
 	)
-	for now := start; ; now = b.clock.Now() {
-		rs, n := b.covering(call, now)
+	for now := start; ; now = t.clock.Now() {
+		rs, n := t.covering(call, now)
 		// Only now: a record must not end because the only call that waited for
 		// it is looking at it.
 		for _, r := range held[:nheld] {
@@ -122,40 +124,40 @@ func (b *Book) enter(ctx context.Context, call Call, limit time.Duration) (Pass,
 		case h.timed > 0:
 			block, satOut = h.timed, true
 			if block > limit-waited {
-				return Pass{}, h.refuse(call, now, KnownFlood)
+				return Pass{}, h.refuse(call, now, flood.KnownFlood)
 			}
 			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < block {
-				return Pass{}, h.refuse(call, now, ContextDeadline)
+				return Pass{}, h.refuse(call, now, flood.ContextDeadline)
 			}
 		case h.first > 0:
 			if block = limit - waited; satOut {
 				block += grace
 			}
 			if block <= 0 {
-				return Pass{}, h.refuse(call, now, AnotherFirst)
+				return Pass{}, h.refuse(call, now, flood.AnotherFirst)
 			}
 			block = min(block, h.first)
 		default:
-			return b.let(call, rs[:n], waited), nil
+			return t.let(call, rs[:n], waited), nil
 		}
 
 		if w == nil {
 			w = &waiter{call: call, wake: make(chan struct{}, 1)}
-			defer b.waiters.Remove(b.waiters.PushBack(w))
+			defer t.waiters.Remove(t.waiters.PushBack(w))
 		}
 		for _, r := range rs[:n] {
 			r.waiting++
 		}
-		b.block(ctx, w, block)
+		t.block(ctx, w, block)
 	}
 }
 
 // block gives up the lock until something changes for w, the time is over or ctx
 // is done.
-func (b *Book) block(ctx context.Context, w *waiter, d time.Duration) {
-	timer := b.clock.Timer(d)
-	b.mu.Unlock()
-	defer b.mu.Lock()
+func (t *Tracker) block(ctx context.Context, w *waiter, d time.Duration) {
+	timer := t.clock.Timer(d)
+	t.mu.Unlock()
+	defer t.mu.Lock()
 	defer clock.StopTimer(timer)
 	select {
 	case <-w.wake:
@@ -165,8 +167,8 @@ func (b *Book) block(ctx context.Context, w *waiter, d time.Duration) {
 }
 
 // wake tells the calls that k covers to look again.
-func (b *Book) wake(k key) {
-	for e := b.waiters.Front(); e != nil; e = e.Next() {
+func (t *Tracker) wake(k key) {
+	for e := t.waiters.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*waiter); k.covers(w.call) {
 			select {
 			case w.wake <- struct{}{}:
@@ -178,23 +180,23 @@ func (b *Book) wake(k key) {
 
 // let makes the pass. What still stands is past its deadline or is to be looked into: the
 // call goes first for each record that no other call goes first for.
-func (b *Book) let(call Call, rs []*record, waited time.Duration) Pass {
-	p := Pass{Waited: waited, call: call, seq: b.seq.Load()}
+func (t *Tracker) let(call Call, rs []*record, waited time.Duration) Pass {
+	p := Pass{Waited: waited, call: call, seq: t.seq.Load()}
 	if len(rs) == 0 {
 		return p
 	}
-	now := b.clock.Now()
+	now := t.clock.Now()
 	rs = slices.DeleteFunc(rs, func(r *record) bool { return r.first(now) > 0 })
 	if len(rs) == 0 {
 		return p
 	}
-	b.probes++
-	p.probe = b.probes
+	t.probes++
+	p.probe = t.probes
 	if slices.ContainsFunc(rs, func(r *record) bool { return r.left(now) > 0 }) {
 		p.probe |= looks
 	}
 	for _, r := range rs {
-		r.probe, r.turn = p.probe, now.Add(FirstTimeout)
+		r.probe, r.turn = p.probe, now.Add(flood.FirstTimeout)
 	}
 	return p
 }
@@ -224,31 +226,31 @@ func holding(rs []*record, call Call, now time.Time) (h hold) {
 	return h
 }
 
-func (h hold) refuse(call Call, now time.Time, why Reason) error {
-	return &WaitError{
+func (h hold) refuse(call Call, now time.Time, why flood.Reason) error {
+	return &flood.WaitError{
 		Method: call.Method, Chat: call.Chat, DC: call.DC,
 		Kind: h.by.kind, Scope: h.by.scope, Wait: h.most, Until: now.Add(h.most), Reason: why,
 	}
 }
 
-// Covered reports whether the call of the pass has to go back to [Book.Enter]
+// Covered reports whether the call of the pass has to go back to [Tracker.Wait]
 // after all, because a flood arrived since. It is to be asked last, when all else
 // that the call needed is in hand. If it says yes, the pass is spent: a call that
 // was to go first no longer is. It does not wait, and costs next to nothing when
 // no flood arrived at all.
-func (b *Book) Covered(call Call, pass Pass) bool {
-	if b.seq.Load() == pass.seq {
+func (t *Tracker) Covered(call Call, pass Pass) bool {
+	if t.seq.Load() == pass.seq {
 		return false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.clock.Now()
-	rs, n := b.covering(call, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	rs, n := t.covering(call, now)
 	for _, r := range rs[:n] {
 		if r.probe != 0 && r.probe == pass.probe || call.Inside && r.first(now) > 0 {
 			continue
 		}
-		b.leave(pass)
+		t.leave(pass)
 		return true
 	}
 	return false
@@ -256,8 +258,8 @@ func (b *Book) Covered(call Call, pass Pass) bool {
 
 // Sent notes that the call is sent now. A call that comes through proves something
 // about a flood only if it was sent after it; without Sent the call counts as sent
-// when Enter let it go, which proves less.
-func (b *Book) Sent(pass *Pass) { pass.seq = b.seq.Load() }
+// when Wait let it go, which proves less.
+func (t *Tracker) Start(pass *Pass) { pass.seq = t.seq.Load() }
 
 // First reports whether the call goes first, after a deadline or to look whether a guess is
 // right, while others wait for what becomes of it.
