@@ -42,6 +42,17 @@ type Record struct {
 	// Again is when the flooded call itself may go again. It is later than Until if its own
 	// chat is held for longer than the wider scope.
 	Again time.Time `json:"-"`
+	// Evidence: the flood shows how much may be sent. It is a numbered FLOOD_WAIT of at most a
+	// minute, met by a call that is charged to a category and is no early probe of a guess.
+	// Without it About and Known are zero.
+	Evidence bool `json:"-"`
+	// About is what the flood appears to limit: Chat, Method or Account, 0 while that is not
+	// known. It may be wider than Scope: when chats that rest are flooded by turns, only one is
+	// held at a time.
+	About Scope `json:"-"`
+	// Known: only the chat is held, but floods of the method have lately proved to be those of
+	// all chats.
+	Known bool `json:"-"`
 }
 
 // maxMethod is the longest name of a method that a key holds as it is. Telegram's are shorter

@@ -238,7 +238,7 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 			c.m.limiter.tracker.Abandon(pass)
 		}
 	}()
-	if pass.First() {
+	if pass.Probe() {
 		ctx = context.WithValue(ctx, insideKey{}, true)
 	}
 	c.m.limiter.tracker.Start(&pass)
@@ -275,10 +275,8 @@ func (c *call) passed(pass floods.Pass) {
 		l.drain(c, opens.Scope)
 	}
 	for _, record := range l.tracker.Passed(pass) {
-		l.evidence.disproved(record.Method, 0)
 		l.learned.Refuted(record)
 	}
-	l.evidence.refuted(c)
 	l.remember()
 }
 
@@ -382,13 +380,17 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 }
 
 func (c *call) floodCall(ctx context.Context) floods.Call {
-	return floods.Call{
+	call := floods.Call{
 		DC:     c.dc,
 		Method: c.Method,
 		Chat:   int64(c.Peer),
 		Reads:  reads(c.Category),
 		Inside: ctx.Value(insideKey{}) != nil,
 	}
+	if !c.ridesFree() {
+		call.Category = c.Category
+	}
+	return call
 }
 
 func (c *call) breakerCall() breaker.Call {

@@ -57,7 +57,6 @@ type Limiter struct {
 
 	chatMode ChatMode
 	learned  *adapt.Limits
-	evidence evidence
 	keeper   *keeper // nil: nothing is kept
 	shares   bool    // its gates, with other processes
 	observer Observer
@@ -158,7 +157,6 @@ func (l *Limiter) setUp(opts Options) error {
 	if err := l.addKeyed(opts); err != nil {
 		return err
 	}
-	l.evidence.whole = map[string]whole{}
 	l.learned = adapt.New(adapt.Options{
 		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
 		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares, Keeps: l.keeper != nil,

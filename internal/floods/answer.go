@@ -36,7 +36,7 @@ func (t *Tracker) Opens(pass Pass) (released Released) {
 
 // opened returns the records that end if the call comes through: the first n of rs.
 func (t *Tracker) opened(pass Pass, now time.Time) (rs [maxCovering]*record, n int) {
-	all, m := t.find(pass.call)
+	all, m := t.find(pass.Call)
 	for _, r := range all[:m] {
 		switch {
 		case pass.seq < r.since: // sent before the flood: says nothing about it
@@ -57,12 +57,16 @@ func (t *Tracker) opened(pass Pass, now time.Time) (rs [maxCovering]*record, n i
 //
 // Passed returns the floods that were taken back before their deadline.
 func (t *Tracker) Passed(pass Pass) (refuted []flood.Record) {
-	if t.size.Load() == 0 {
+	if t.size.Load() == 0 && t.history.atRest.Load() == 0 {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, k := range [...]key{pass.call.guessedKey(), pass.call.accountKey()} {
+	t.history.passed(pass)
+	if len(t.records) == 0 {
+		return nil
+	}
+	for _, k := range [...]key{pass.Call.guessedKey(), pass.Call.accountKey()} {
 		if pass.seq > t.through[k] {
 			t.through[k] = pass.seq
 		}
@@ -72,9 +76,10 @@ func (t *Tracker) Passed(pass Pass) (refuted []flood.Record) {
 	for _, r := range rs[:n] {
 		if r.left(now) > 0 {
 			refuted = append(refuted, r.public())
+			t.history.disproved(r.method)
 		}
 		t.journal.ended(r, now)
-		delete(t.records, r.key)
+		t.remove(r)
 		t.wake(r.key)
 	}
 	t.leave(pass)
@@ -84,10 +89,9 @@ func (t *Tracker) Passed(pass Pass) (refuted []flood.Record) {
 	return refuted
 }
 
-// Left notes that the call ended without an answer: it was cancelled, its
-// connection was cut, or it was never sent. If it was to go first, another call
-// goes first now. To call it with a pass that is spent, or with the zero Pass,
-// does nothing.
+// Abandon notes that the call ended without an answer: it was cancelled, its
+// connection was cut, or it was never sent. If it was a probe, another call
+// goes first now. With a pass that is spent, or with the zero Pass, Abandon does nothing.
 func (t *Tracker) Abandon(pass Pass) {
 	if pass.probe == 0 {
 		return
@@ -101,46 +105,43 @@ func (t *Tracker) leave(pass Pass) {
 	if pass.probe == 0 {
 		return
 	}
-	rs, n := t.find(pass.call)
+	rs, n := t.find(pass.Call)
 	for _, r := range rs[:n] {
 		if r.probe == pass.probe {
 			r.probe = 0
+			t.schedule(r)
 			t.wake(r.key)
 		}
 	}
 }
 
-// Flooded records a flood that the server answered the call with and returns what
-// stands now, at the widest scope that the flood reaches. Nothing is recorded for
-// a notice that is not [Notice.Waitable]: the call then counts as one that left
-// without an answer, and the flood.Record has no Until.
-func (t *Tracker) Flooded(pass Pass, n flood.Notice) flood.Record { return t.flooded(pass, n, false) }
-
-// FloodedWhole is Flooded for a method that is known to be limited as a whole, such as by
-// floods that have proven it before: a FLOOD_WAIT in one chat is then taken for the
-// method's, and need not be met in a second chat first. A call that is sent after it and
-// comes through in another chat takes that back as ever.
-func (t *Tracker) FloodedWhole(pass Pass, n flood.Notice) flood.Record {
-	return t.flooded(pass, n, true)
-}
-
-func (t *Tracker) flooded(pass Pass, n flood.Notice, whole bool) flood.Record {
+// Flooded records a flood that the server answered the call with. It returns what
+// stands now, at the widest scope that the flood reaches, and what the flood says about limits.
+// Nothing is recorded for a notice that is not [flood.Notice.Waitable]: the call then counts as
+// abandoned, and the record has no Until.
+//
+// A FLOOD_WAIT in one chat is taken for the method's at once if floods of the method have
+// proved to be those of all chats within the last 10 minutes. A call that is sent after it and
+// comes through in another chat takes that back.
+func (t *Tracker) Flooded(pass Pass, n flood.Notice) flood.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// What the pass went first for and the flood does not reach goes to another.
+	// If the flood does not reach what the pass was to probe, another call probes it.
 	defer t.leave(pass)
-	c := pass.call
+	c := pass.Call
 	if !n.Waitable() {
 		return flood.Record{DC: c.DC, Method: c.Method, Chat: c.Chat, Kind: n.Kind}
 	}
 
 	now := t.clock.Now()
 	t.sweep(now) // a flood that is over is not continued by this one
-	f := arrival{call: c, kind: n.Kind, now: now, wait: n.Wait, sent: pass.seq, seq: t.seq.Load() + 1, vague: n.Unnumbered, whole: whole}
+	f := arrival{call: c, kind: n.Kind, now: now, wait: n.Wait, sent: pass.seq, seq: t.seq.Load() + 1, vague: n.Unnumbered}
+	counts := c.counts(n, pass)
+	f.whole = counts && t.history.widens(c, now)
 	targets := t.reach(f)
 	f.repeats = t.repeats(targets, pass, n, now)
 	f.until = now.Add(heldFor(n, f.repeats))
-	t.looked(pass, now)
+	t.probeFlooded(pass, now)
 	var pub flood.Record
 	for _, to := range targets {
 		wider := t.note(f, to) // the last is the widest
@@ -148,8 +149,11 @@ func (t *Tracker) flooded(pass Pass, n flood.Notice, whole bool) flood.Record {
 		wider.Again = later(pub.Again, wider.Until)
 		pub = wider
 	}
+	if counts {
+		t.weigh(&pub, c, now)
+	}
 	t.sweep(now)
-	// In this order: who reads the new number without the lock sees the new size.
+	// In this order: a call that reads the new number without the lock sees the new size.
 	t.seq.Store(f.seq)
 	return pub
 }
@@ -168,17 +172,16 @@ type arrival struct {
 	whole   bool // the method is known to be limited as a whole
 }
 
-// looked notes that a call which looked whether a guess is right was flooded: the next one
-// looks later.
-func (t *Tracker) looked(pass Pass, now time.Time) {
+// probeFlooded notes that the probe of a guess was flooded: the next one goes later.
+func (t *Tracker) probeFlooded(pass Pass, now time.Time) {
 	if pass.probe == 0 {
 		return
 	}
-	rs, n := t.find(pass.call)
+	rs, n := t.find(pass.Call)
 	for _, r := range rs[:n] {
 		if r.inferred && r.probe == pass.probe {
-			r.peeks++
-			r.peek = now.Add(peekAfter(r.peeks))
+			r.probed++
+			r.nextProbe = now.Add(probeAfter(r.probed))
 		}
 	}
 }
@@ -233,8 +236,7 @@ func heldFor(n flood.Notice, repeats int) time.Duration {
 func (t *Tracker) note(f arrival, to target) flood.Record {
 	r := t.records[to.key]
 	if r == nil {
-		r = &record{key: to.key}
-		t.records[to.key] = r
+		r = t.add(to.key)
 	}
 	if to.widens {
 		r.hits, r.why = to.hits, to.why
@@ -251,13 +253,13 @@ func (t *Tracker) note(f arrival, to target) flood.Record {
 		r.probe = 0
 	}
 	if to.widens {
-		r.peeks = 0
+		r.probed = 0
 	}
 	if !to.most.Equal(r.until) { // else it tells nothing new
 		r.longest = later(r.longest, later(f.until, to.longest))
 	}
 	if fresh {
-		r.peek = f.now.Add(peekAfter(r.peeks))
+		r.nextProbe = f.now.Add(probeAfter(r.probed))
 	}
 	news := until.Sub(r.until) >= flood.MinWait
 	if until.After(r.until) {
@@ -269,8 +271,10 @@ func (t *Tracker) note(f arrival, to target) flood.Record {
 		case fresh || !r.inferred:
 			r.since = f.seq
 		}
-		t.journal.set(r.key)
+		t.journal.changed(r.key)
 	}
+	t.schedule(r)
+	t.index(r, f.now)
 	t.wake(r.key)
 
 	pub := r.public()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 )
 
@@ -17,6 +18,14 @@ type Call struct {
 	// gotd does when it moves to another data centre. It does not wait for a probe,
 	// which may be the very call that it serves.
 	Inside bool
+	// Category groups the methods that one limit covers. A flood of a call without one shows
+	// nothing about how its method is limited, as of a file part or a call that pays.
+	Category classify.Category
+	// Quiet: little else was sent to the chat lately, so that a flood is hardly about the chat.
+	// It is for [Tracker.Flooded] only, and may be set in [Pass.Call] before that.
+	Quiet bool
+	// Retried: the call itself was flooded before. It is for Flooded only, as Quiet is.
+	Retried bool
 }
 
 func (c Call) String() string {

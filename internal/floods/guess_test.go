@@ -195,7 +195,7 @@ func TestACallThatLooksAndComesThroughEndsTheGuessEverywhere(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, gone, 1)
 		p := <-gone
-		require.True(t, p.First())
+		require.True(t, p.Probe())
 		require.Len(t, a.Passed(p), 1)
 		synctest.Wait()
 		require.Len(t, gone, 8, "none has failed")

@@ -210,7 +210,7 @@ func (m *model) reach(c floods.Call, sent int, wait time.Duration) (all []reache
 
 func (m *model) flooded(f flight, wait time.Duration) {
 	m.floods++
-	c := f.pass.Call()
+	c := f.pass.Call
 	all := m.reach(c, f.sent, wait)
 	repeats := 0
 	for _, r := range all {
@@ -285,7 +285,7 @@ func (m *model) left(f flight) {
 
 func (m *model) slowMode(f flight, wait time.Duration) {
 	m.floods++
-	k := slowKey(f.pass.Call())
+	k := slowKey(f.pass.Call)
 	if until := m.now.Add(wait); until.After(m.state[k].until) {
 		m.state[k] = standing{until: until}
 	}
@@ -300,7 +300,7 @@ func (m *model) slowMode(f flight, wait time.Duration) {
 }
 
 func (m *model) passed(f flight) {
-	c := f.pass.Call()
+	c := f.pass.Call
 	m.proofs = append(m.proofs, proof{c, f.sent})
 	for _, k := range []modelKey{methodKey(c, true), accountKey(c)} {
 		if f.sent >= m.state[k].since {
@@ -356,7 +356,7 @@ func (m *model) until(c floods.Call) (until time.Time) {
 // sent notes that the call is let go: it goes first, where no other does.
 func (m *model) sent(p floods.Pass) flight {
 	m.calls++
-	for _, k := range covering(p.Call()) {
+	for _, k := range covering(p.Call) {
 		if s := m.state[k]; m.stands(k) {
 			s.first, s.turn = m.calls, m.now.Add(5*time.Second)
 			m.state[k] = s

@@ -83,26 +83,25 @@ func (t *Tracker) restore(k key, rec flood.Record, now time.Time, seq uint64) bo
 	if rec.Until.IsZero() {
 		if r != nil && r.restored && r.left(now) > 0 {
 			t.end(r, now)
-			t.journal.told(k)
+			t.journal.known(k)
 		}
 		return false
 	}
 	left, wait := rec.Until.Sub(now), min(rec.Wait, maxHold)
-	if wait <= 0 || left <= 0 || left > maxAhead || t.journal.knows(k, rec.Until.Add(-wait)) {
+	if wait <= 0 || left <= 0 || left > maxAhead || t.journal.hasEnded(k, rec.Until.Add(-wait)) {
 		return false
 	}
 	left = min(left, wait)
 	fresh := r == nil || r.dead(now)
 	if fresh {
-		r = &record{key: k}
-		t.records[k] = r
+		r = t.add(k)
 	} else if left <= r.left(now) {
 		return false
 	}
 	// A guess that stands goes on being looked into: were it put off by what others tell of
 	// their looks, or begun anew, all would look all the time.
 	if old := r.left(now); old <= 0 || !r.inferred {
-		r.probe, r.peek = 0, now.Add(peekAfter(r.peeks))
+		r.probe, r.nextProbe = 0, now.Add(probeAfter(r.probed))
 	}
 	// What comes back from the store a moment longer than it was met here, for two
 	// clocks never agree, is still known at first hand.
@@ -117,7 +116,9 @@ func (t *Tracker) restore(k key, rec flood.Record, now time.Time, seq uint64) bo
 	r.until, r.wait = now.Add(left), wait
 	r.hits = max(r.hits, 1, min(rec.Hits, maxCount))
 	r.repeats = max(r.repeats, min(rec.Repeats, maxCount))
-	t.journal.told(k)
+	t.schedule(r)
+	t.index(r, now)
+	t.journal.known(k)
 	t.wake(k)
 	return true
 }

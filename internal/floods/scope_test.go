@@ -272,27 +272,6 @@ func TestAFloodOfTheMethodItselfIsNotTakenBack(t *testing.T) {
 	})
 }
 
-func TestFloodOfAMethodKnownToBeLimitedAsAWholeNeedsNoSecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := floods.New(floods.Options{})
-		before := sent(t, b, send(3))
-		pass := sent(t, b, send(1))
-		b.Start(&pass)
-		r := b.FloodedWhole(pass, notice(t, "FLOOD_WAIT_30"))
-		require.Equal(t, flood.Method, r.Scope)
-		require.True(t, r.Widened)
-		require.NotEmpty(t, r.Why)
-		require.Equal(t, 30*time.Second, time.Until(r.Until))
-		require.Equal(t, flood.Method, held(t, b, send(2)).Scope)
-
-		b.Passed(before)
-		held(t, b, send(2))
-		later := sent(t, b, floods.Call{Method: "messages.editMessage", Chat: 2})
-		b.Passed(later)
-		held(t, b, send(2))
-	})
-}
-
 // Whatever led to it.
 func TestTheAccountWaitsNoLongerThanTheShortestThatProvesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 			"send": send, "send more": send, "send still more": send,
 			"flood": fail, "flood again": fail,
 			"slow mode": land(func(t *rapid.T, f flight) {
-				if c := f.pass.Call(); c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
+				if c := f.pass.Call; c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
 					d := wait(t)
 					b.Flooded(f.pass, flood.Notice{Kind: flood.SlowMode, Wait: d})
 					m.slowMode(f, d)

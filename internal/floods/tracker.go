@@ -16,8 +16,8 @@ type Options struct {
 	// Clock is the source of time, clock.System when nil. Deadlines of contexts
 	// are on the system's clock all the same.
 	Clock clock.Clock
-	// Journal keeps what changes for [Tracker.Changes]. Without it Changes is empty. Should
-	// nobody ask, it grows no further than the floods whose deadline is to come.
+	// Journal keeps what changes for [Tracker.Changes]. Without it Changes is empty. If
+	// nobody calls Changes, the journal holds no more floods than have a deadline to come.
 	Journal bool
 }
 
@@ -26,49 +26,60 @@ type Options struct {
 //
 // A call goes through it like this:
 //
-//	pass, err := book.Wait(ctx, call, limit) // waits, or refuses
+//	pass, err := tracker.Wait(ctx, call, limit) // waits, or refuses
 //	// … acquire what else the call needs …
-//	if book.Covered(call, pass) {
+//	if tracker.Covered(call, pass) {
 //		// a flood arrived in the meantime: give back, Wait again
 //	}
-//	book.Start(&pass)
+//	tracker.Start(&pass)
 //	// … send …
 //	// then one of: Passed(pass), Flooded(pass, notice), Abandon(pass)
 //
-// Memory is bounded by the floods that stand: one that is over, with nobody
-// waiting for it, is dropped by the next flood, or by the next call that comes by, one that
-// was the account's a minute later.
+// These three are not one method with an outcome: each returns something else, and Abandon
+// is also for a pass that was never used.
+//
+// Memory is bounded by the floods that stand: one that is over, with no call waiting for it,
+// is dropped by the next flood, or by the next call a second later. A flood of the account is
+// kept for up to a minute more.
 type Tracker struct {
 	clock clock.Clock
+	epoch time.Time // by which passes tell when their calls were sent
 
-	// size is len(records), and seq the number of the latest flood, for those
-	// who want to know without the mutex.
+	// size is len(records), and seq the number of the latest flood. They are atomic so that a
+	// call can read them without the mutex.
 	size atomic.Int64
 	seq  atomic.Uint64
 
-	mu      sync.RWMutex // shared by those who change nothing at all
-	records map[key]*record
-	classes [6]int         // records by key.class
-	swept   time.Time      // when what was over was removed last
-	through map[key]uint64 // by method and by account: the latest seq at which a call was sent that came through
-	waiters *list.List     // of *waiter, in the order of arrival
-	probes  uint64         // passes that went first so far; names them
-	journal *journal       // nil: not kept
+	mu       sync.RWMutex // shared by calls that change nothing
+	records  map[key]*record
+	classes  [6]int             // records by key.class
+	ends     deadlines[*record] // by when each may be forgotten
+	evidence map[key][]*record  // by the scope that they are evidence for, see Tracker.index
+	looked   int                // records looked at one by one, for a test of the cost
+	swept    time.Time          // when what was over was removed last
+	through  map[key]uint64     // by method and by account: the latest seq at which a call was sent that came through
+	history  history
+	waiters  *list.List // of *waiter, in the order of arrival
+	probes   uint64     // so far; numbers them
+	journal  *journal   // nil: not kept
 }
 
-// New returns an empty book.
+// New returns a tracker that knows of no flood.
 func New(opts Options) *Tracker {
 	if opts.Clock == nil {
 		opts.Clock = clock.System
 	}
 	t := &Tracker{
-		clock:   opts.Clock,
-		records: map[key]*record{},
-		through: map[key]uint64{},
-		waiters: list.New(),
+		clock:    opts.Clock,
+		epoch:    opts.Clock.Now(),
+		records:  map[key]*record{},
+		evidence: map[key][]*record{},
+		through:  map[key]uint64{},
+		history:  newHistory(),
+		waiters:  list.New(),
 	}
 	if opts.Journal {
-		t.journal = &journal{entries: map[key]flood.Record{}, gone: map[key]gone{}}
+		t.journal = newJournal()
 	}
 	return t
 }
@@ -91,7 +102,7 @@ func (t *Tracker) Snapshot() []flood.Record {
 }
 
 // Clear forgets the floods that match, all of them when match is nil, and returns
-// how many that were. match runs under the book's lock: it must not call the book.
+// how many that were. match runs under the tracker's lock: it must not call the tracker.
 //
 // Calls that wait are not let out together, for the flood may stand after all:
 // one goes first, as after a deadline, and the others follow when it came through.
@@ -115,16 +126,17 @@ func (t *Tracker) Clear(match func(flood.Record) bool) int {
 func (t *Tracker) end(r *record, now time.Time) {
 	t.journal.ended(r, now)
 	if r.probe == 0 && r.waiting == 0 {
-		delete(t.records, r.key)
+		t.remove(r)
 		return
 	}
-	r.until, r.wait, r.repeats, r.vague, r.peeks = now, 0, 0, false, 0
+	r.until, r.wait, r.repeats, r.vague, r.probed = now, 0, 0, false, 0
+	t.schedule(r)
 	t.wake(r.key)
 }
 
 // AccountUntil returns when the account-wide flood of a data centre lets the next call go,
 // of those that only read or of those that do not: when it ends, or before that a call may
-// look whether the guess is right. It is the zero time when one may go now. It does not block.
+// probe whether the guess is right. It is the zero time when one may go now. It does not block.
 func (t *Tracker) AccountUntil(dc int, reads bool) time.Time {
 	if t.size.Load() == 0 {
 		return time.Time{}
@@ -137,9 +149,9 @@ func (t *Tracker) AccountUntil(dc int, reads bool) time.Time {
 	}
 	now := t.clock.Now()
 	if r.left(now) <= 0 {
-		return time.Time{} // over; who wants to go enters and queues behind the first
+		return time.Time{} // over; a call that comes now queues behind the probe
 	}
-	wait := max(r.free(now), r.first(now))
+	wait := max(r.free(now), r.answerDue(now))
 	if wait <= 0 {
 		return time.Time{}
 	}
@@ -174,36 +186,74 @@ func (t *Tracker) covering(c Call, now time.Time) (rs [maxCovering]*record, n in
 	return rs, n
 }
 
+// add returns a new record for the key, in place of one that is dead.
+func (t *Tracker) add(k key) *record {
+	if old := t.records[k]; old != nil {
+		t.remove(old)
+	}
+	r := &record{key: k}
+	t.records[k] = r
+	t.classes[k.class()]++
+	t.size.Store(int64(len(t.records)))
+	return r
+}
+
+// remove forgets a record at once.
+func (t *Tracker) remove(r *record) {
+	delete(t.records, r.key)
+	t.classes[r.class()]--
+	t.ends.remove(r)
+	t.unlist(r)
+	t.journal.removed(r.key)
+	t.size.Store(int64(len(t.records)))
+}
+
+// schedule has to run whenever a record may be forgotten earlier than it was.
+func (t *Tracker) schedule(r *record) { t.ends.set(r, r.forgetAt()) }
+
 // stale reports whether it is time to look for what is over, or the clock was set back.
 func (t *Tracker) stale(now time.Time) bool {
 	since := now.Sub(t.swept)
 	return since < 0 || since >= time.Second
 }
 
-// sweep removes what is over. It has to run at the end of whatever changes the
-// set of records.
+// sweep removes what is over. It costs as much as there is to remove.
 func (t *Tracker) sweep(now time.Time) {
-	t.classes = [6]int{}
-	for k, r := range t.records {
-		if r.until.Sub(now) > r.wait {
-			r.until = now.Add(r.wait) // the clock was set back
-			r.peek = now.Add(peekAfter(r.peeks))
-		}
-		if r.turn.Sub(now) > flood.FirstTimeout {
-			r.turn = now.Add(flood.FirstTimeout)
-		}
+	if now.Before(t.swept) {
+		t.rebase(now)
+	}
+	for r, ok := t.ends.first(now); ok; r, ok = t.ends.first(now) {
+		t.looked++
 		if r.dead(now) {
-			delete(t.records, k)
-		} else {
-			t.classes[k.class()]++
+			t.remove(r)
+			continue
 		}
+		due := r.forgetAt()
+		if !due.After(now) { // calls wait for its probe
+			due = now.Add(time.Second)
+		}
+		t.ends.set(r, due)
 	}
 	if len(t.records) == 0 {
 		// What was sent before a flood proves nothing about it: none is left
 		// that the old numbers could speak of.
 		clear(t.through)
 	}
-	t.journal.sweep(t.records, now)
-	t.size.Store(int64(len(t.records)))
+	t.journal.sweep(now)
 	t.swept = now
+}
+
+// rebase makes no wait longer than it was ordered after the clock was set back.
+func (t *Tracker) rebase(now time.Time) {
+	for _, r := range t.records {
+		t.looked++
+		if r.until.Sub(now) > r.wait {
+			r.until = now.Add(r.wait)
+			r.nextProbe = now.Add(probeAfter(r.probed))
+		}
+		if r.probeUntil.Sub(now) > flood.FirstTimeout {
+			r.probeUntil = now.Add(flood.FirstTimeout)
+		}
+		t.schedule(r)
+	}
 }

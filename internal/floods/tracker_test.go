@@ -494,7 +494,7 @@ func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 		flooded(t, b, send(1), "FLOOD_WAIT_1") // that concerns it not
 		require.False(t, b.Covered(call, inner))
 		b.Flooded(inner, notice(t, "FLOOD_WAIT_5"))
-		require.True(t, b.Covered(outer.Call(), outer), "flooded again: no longer first")
+		require.True(t, b.Covered(outer.Call, outer), "flooded again: no longer first")
 
 		// It waits for deadlines as any other.
 		inner = enter(t, b, call)

@@ -13,24 +13,26 @@ import (
 )
 
 // grace is how much longer than its limit a call that sat out its wait may wait
-// for the one that goes first. Without it, a wait just as long as the threshold
-// would be served and then given up on all the same.
+// for the probe. Without it, a wait just as long as the threshold would be served and then
+// given up all the same.
 const grace = time.Second
 
-// Pass is the book's leave to send one call. It is a small value; hand it back by
+// Pass is the leave to send one call. It is a small value; hand it back by
 // exactly one of [Tracker.Passed], [Tracker.Flooded] and [Tracker.Abandon].
 type Pass struct {
 	// Waited is the time spent in [Tracker.Wait].
 	Waited time.Duration
+	// Call is what the pass is for. Only its Quiet and Retried may be changed.
+	Call Call
 
-	call  Call
-	seq   uint64 // floods recorded when the call was sent: what it can bear witness to
-	probe uint64 // not 0: this call goes first; with looks in it, before a deadline
+	seq    uint64        // floods recorded when the call was sent: it is evidence about these
+	probe  uint64        // not 0: the call is this probe; with beforeDeadline in it, of a guess
+	sentAt time.Duration // since the tracker's epoch; 0 where no flood of a chat at rest was known then
 }
 
-// looks marks the number of a call that looks into a guess. A field of its own would make the
-// way of a call that no flood concerns half as long again.
-const looks = 1 << 63
+// beforeDeadline marks the number of a probe of a guess that stands. A field of its own would
+// slow down the calls that no flood concerns.
+const beforeDeadline = 1 << 63
 
 // waiter is a call blocked in Wait.
 type waiter struct {
@@ -43,25 +45,26 @@ type waiter struct {
 //
 // limit is the longest time that this call may wait here, 0 for not at all. When
 // what is left of a covering flood is longer, Wait refuses at once with a
-// [*WaitError], and so it does when ctx has a deadline that comes before the
+// [*flood.WaitError], and so it does when ctx has a deadline that comes before the
 // flood's: the call could not be sent anyway. A flood that arrives or grows while
 // the call waits is judged in the same way, by what is left of limit.
 //
-// A wider scope that is a guess, see [Record.Inferred], and lasts longer than 10 s is looked
-// into now and then: what counts is then the time until the next call may look.
+// A wider scope that is a guess, see [flood.Record], and lasts longer than 10 s is probed now
+// and then: limit is then compared with the time until the next probe.
 //
-// After a deadline, and at each look, one of the calls that waited goes first. The others
-// wait, within their limit and a second more, until it came through, which lets them all go
-// (in slow mode, the next one); until it was flooded, which gives a new deadline; or until it
-// left without an answer or [FirstTimeout] has passed, which lets another one go first. A call
-// that may not wait that long is refused with [AnotherFirst].
+// The probe is the one call that goes first, after a deadline or while a guess stands. The
+// others wait, within their limit and a second more, until the probe has come through, which
+// lets them all go (in slow mode, the next one); until it was flooded, which sets a new
+// deadline; or until it ended without an answer or [flood.FirstTimeout] has passed, which makes
+// another call the probe. A call that may not wait that long is refused with
+// [flood.AnotherFirst].
 //
 // A done ctx ends the wait at once, with the context's error wrapped. A call that
 // was refused or gave up has changed nothing.
 func (t *Tracker) Wait(ctx context.Context, call Call, limit time.Duration) (Pass, error) {
 	// In this order, see Flooded.
 	if seq := t.seq.Load(); t.size.Load() == 0 && ctx.Err() == nil {
-		return Pass{call: call, seq: seq}, nil
+		return Pass{Call: call, seq: seq}, nil
 	}
 	limit = min(limit, math.MaxInt64-grace)
 	if pass, decided, err := t.glance(ctx, call, limit); decided {
@@ -110,7 +113,9 @@ func (t *Tracker) enter(ctx context.Context, call Call, limit time.Duration) (Pa
 		// Only now: a record must not end because the only call that waited for
 		// it is looking at it.
 		for _, r := range held[:nheld] {
-			r.waiting--
+			if r.waiting--; r.waiting == 0 && t.records[r.key] == r {
+				t.schedule(r)
+			}
 		}
 		held, nheld = rs, n
 		if err := ctx.Err(); err != nil {
@@ -129,14 +134,14 @@ func (t *Tracker) enter(ctx context.Context, call Call, limit time.Duration) (Pa
 			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < block {
 				return Pass{}, h.refuse(call, now, flood.ContextDeadline)
 			}
-		case h.first > 0:
+		case h.answer > 0:
 			if block = limit - waited; satOut {
 				block += grace
 			}
 			if block <= 0 {
 				return Pass{}, h.refuse(call, now, flood.AnotherFirst)
 			}
-			block = min(block, h.first)
+			block = min(block, h.answer)
 		default:
 			return t.let(call, rs[:n], waited), nil
 		}
@@ -178,44 +183,45 @@ func (t *Tracker) wake(k key) {
 	}
 }
 
-// let makes the pass. What still stands is past its deadline or is to be looked into: the
-// call goes first for each record that no other call goes first for.
+// let makes the pass. What still stands is past its deadline or is to be probed: the
+// call is the probe of each record that has none.
 func (t *Tracker) let(call Call, rs []*record, waited time.Duration) Pass {
-	p := Pass{Waited: waited, call: call, seq: t.seq.Load()}
+	p := Pass{Waited: waited, Call: call, seq: t.seq.Load()}
 	if len(rs) == 0 {
 		return p
 	}
 	now := t.clock.Now()
-	rs = slices.DeleteFunc(rs, func(r *record) bool { return r.first(now) > 0 })
+	rs = slices.DeleteFunc(rs, func(r *record) bool { return r.answerDue(now) > 0 })
 	if len(rs) == 0 {
 		return p
 	}
 	t.probes++
 	p.probe = t.probes
 	if slices.ContainsFunc(rs, func(r *record) bool { return r.left(now) > 0 }) {
-		p.probe |= looks
+		p.probe |= beforeDeadline
 	}
 	for _, r := range rs {
-		r.probe, r.turn = p.probe, now.Add(flood.FirstTimeout)
+		r.probe, r.probeUntil = p.probe, now.Add(flood.FirstTimeout)
+		t.schedule(r)
 	}
 	return p
 }
 
 // hold is what keeps a call from being sent.
 type hold struct {
-	timed, first time.Duration // until the last deadline or look, and for the answer to another call
-	most         time.Duration // the longer of the two
-	by           *record       // which makes it so
+	timed, answer time.Duration // until the last deadline or probe, and for the answer to a probe
+	most          time.Duration // the longer of the two
+	by            *record       // which makes it so
 }
 
 func holding(rs []*record, call Call, now time.Time) (h hold) {
 	for _, r := range rs {
-		wait := r.first(now)
+		wait := r.answerDue(now)
 		if wait > 0 {
 			if call.Inside {
 				continue
 			}
-			h.first = max(h.first, wait)
+			h.answer = max(h.answer, wait)
 		} else if wait = r.free(now); wait > 0 {
 			h.timed = max(h.timed, wait)
 		}
@@ -234,10 +240,9 @@ func (h hold) refuse(call Call, now time.Time, why flood.Reason) error {
 }
 
 // Covered reports whether the call of the pass has to go back to [Tracker.Wait]
-// after all, because a flood arrived since. It is to be asked last, when all else
-// that the call needed is in hand. If it says yes, the pass is spent: a call that
-// was to go first no longer is. It does not wait, and costs next to nothing when
-// no flood arrived at all.
+// after all, because a flood arrived since. Ask it last, when the call has all else that it
+// needs. If it says yes, the pass is spent: a call that was the probe no longer is. It does not
+// wait, and costs next to nothing when no flood arrived at all.
 func (t *Tracker) Covered(call Call, pass Pass) bool {
 	if t.seq.Load() == pass.seq {
 		return false
@@ -247,7 +252,7 @@ func (t *Tracker) Covered(call Call, pass Pass) bool {
 	now := t.clock.Now()
 	rs, n := t.covering(call, now)
 	for _, r := range rs[:n] {
-		if r.probe != 0 && r.probe == pass.probe || call.Inside && r.first(now) > 0 {
+		if r.probe != 0 && r.probe == pass.probe || call.Inside && r.answerDue(now) > 0 {
 			continue
 		}
 		t.leave(pass)
@@ -256,15 +261,19 @@ func (t *Tracker) Covered(call Call, pass Pass) bool {
 	return false
 }
 
-// Sent notes that the call is sent now. A call that comes through proves something
-// about a flood only if it was sent after it; without Sent the call counts as sent
-// when Wait let it go, which proves less.
-func (t *Tracker) Start(pass *Pass) { pass.seq = t.seq.Load() }
+// Start notes that the call is sent now. A call that comes through proves something
+// about a flood only if it was sent after it; without Start the call counts as sent
+// when Wait returned, which proves less.
+func (t *Tracker) Start(pass *Pass) {
+	pass.seq = t.seq.Load()
+	if t.history.atRest.Load() > 0 {
+		pass.sentAt = t.clock.Now().Sub(t.epoch)
+	}
+}
 
-// First reports whether the call goes first, after a deadline or to look whether a guess is
-// right, while others wait for what becomes of it.
-func (p Pass) First() bool { return p.probe != 0 }
+// Probe reports whether the call goes first, after a deadline or while a guess stands. Others
+// wait for its answer.
+func (p Pass) Probe() bool { return p.probe != 0 }
 
-// Looks reports whether the call goes first before a deadline, to look whether a guess is
-// right. If it is flooded, that tells nothing new of how much may be sent.
-func (p Pass) Looks() bool { return p.probe&looks != 0 }
+// early reports whether the call is the probe of a guess that stands.
+func (p Pass) early() bool { return p.probe&beforeDeadline != 0 }

@@ -1,23 +1,10 @@
 package floods
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/weirtg/weir/flood"
 )
-
-// slack is how far apart two waits of one flood may be however short they are. Waits are
-// whole seconds, rounded, and a call that was on the wire may have made it a second longer.
-const slack = 2 * time.Second
-
-// agree reports whether two waits, both reckoned from now, may be those of one flood: the
-// longer is at most twice the shorter, or at most [slack] more. An hour in one chat and five
-// seconds in another are two floods.
-func agree(a, b time.Duration) bool {
-	shorter, longer := min(a, b), max(a, b)
-	return longer <= 2*shorter || longer-shorter <= slack
-}
 
 // target is a record that a flood is to be noted in.
 type target struct {
@@ -101,10 +88,7 @@ func (t *Tracker) widen(f arrival, k key) (target, bool) {
 		to.widens, to.since, to.why = true, f.seq, "floods before it were of all chats"
 		return to, true
 	}
-	for _, r := range t.records {
-		if !r.testifies(f, k) || t.through[k] >= r.since {
-			continue
-		}
+	t.evidenceFor(f, k, func(r *record) {
 		if !to.widens || r.since < to.since {
 			to.since = r.since
 		}
@@ -118,7 +102,7 @@ func (t *Tracker) widen(f arrival, k key) (target, bool) {
 		if to.most.IsZero() || until.Before(to.most) {
 			to.most, to.why = until, r.with(f.call)
 		}
-	}
+	})
 	return to, to.widens
 }
 
@@ -126,32 +110,6 @@ func (t *Tracker) widen(f arrival, k key) (target, bool) {
 // wire: as far as another flood reaches with which this one agrees, but never less than before.
 func (t *Tracker) confirmed(f arrival, guess *record) time.Time {
 	until := guess.until
-	for _, r := range t.records {
-		if r.testifies(f, guess.key) && t.through[guess.key] < r.since {
-			until = later(until, r.until)
-		}
-	}
+	t.evidenceFor(f, guess.key, func(r *record) { until = later(until, r.until) })
 	return until
-}
-
-// testifies reports whether the record, together with the flood, speaks for the
-// scope k: the same method in another chat, or another method of the same half of
-// the account, as long as the deadline stands and agrees with the flood's. What
-// [Tracker.Restore] told speaks for nothing: nobody here knows what came through since.
-func (r *record) testifies(f arrival, k key) bool {
-	if left := r.left(f.now); r.fixed || r.restored || r.dc != k.dc || left <= 0 || !f.agrees(left) {
-		return false
-	}
-	if k.scope == flood.Method {
-		return r.scope == flood.Chat && r.method == k.method && r.chat != f.call.Chat
-	}
-	return r.scope == flood.Method && r.method != f.call.Method && r.owner.Reads == k.reads
-}
-
-// with says in words what the record and the call have shown together.
-func (r *record) with(c Call) string {
-	if r.scope == flood.Chat {
-		return fmt.Sprintf("chats %d and %d were both flooded", r.chat, c.Chat)
-	}
-	return fmt.Sprintf("%s and %s were both flooded", r.method, c.Method)
 }
