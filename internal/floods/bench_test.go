@@ -12,7 +12,7 @@ import (
 	"github.com/weirtg/weir/internal/floods"
 )
 
-// wayThrough is all that a call which is not flooded asks of the book.
+// wayThrough is all that a call which is not flooded asks of the tracker.
 func wayThrough(ctx context.Context, b *floods.Tracker, call floods.Call) {
 	p, err := b.Wait(ctx, call, time.Second)
 	if err != nil || b.Covered(call, p) {
@@ -23,27 +23,27 @@ func wayThrough(ctx context.Context, b *floods.Tracker, call floods.Call) {
 }
 
 func BenchmarkEnter(b *testing.B) {
-	book := floods.New(floods.Options{})
+	tracker := floods.New(floods.Options{})
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = book.Wait(ctx, send(1), time.Second)
+		_, _ = tracker.Wait(ctx, send(1), time.Second)
 	}
 }
 
 func BenchmarkWayThrough(b *testing.B) {
 	for name, standing := range map[string]int64{"no flood": 0, "1 chat flooded": 1, "1000 chats flooded": 1000} {
 		b.Run(name, func(b *testing.B) {
-			book := floods.New(floods.Options{})
+			tracker := floods.New(floods.Options{})
 			for chat := range standing {
 				n, _ := flood.Parse(420, "SLOWMODE_WAIT_3600")
-				p, _ := book.Wait(b.Context(), send(chat+2), 0)
-				book.Flooded(p, n)
+				p, _ := tracker.Wait(b.Context(), send(chat+2), 0)
+				tracker.Flooded(p, n)
 			}
 			ctx := b.Context()
 			b.ReportAllocs()
 			for b.Loop() {
-				wayThrough(ctx, book, send(1))
+				wayThrough(ctx, tracker, send(1))
 			}
 		})
 	}
@@ -51,10 +51,10 @@ func BenchmarkWayThrough(b *testing.B) {
 
 // A look at the journal when nothing changed, which is nearly always.
 func BenchmarkChanges(b *testing.B) {
-	book := floods.New(floods.Options{Journal: true})
+	tracker := floods.New(floods.Options{Journal: true})
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = book.Changes()
+		_ = tracker.Changes()
 	}
 }
 
@@ -62,11 +62,11 @@ func BenchmarkChanges(b *testing.B) {
 func BenchmarkRestore(b *testing.B) {
 	for _, n := range []int64{1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			book := floods.New(floods.Options{Journal: true})
+			tracker := floods.New(floods.Options{Journal: true})
 			until := time.Now().Add(time.Minute)
 			for i := int64(0); b.Loop(); i++ {
 				until = until.Add(time.Millisecond)
-				book.Restore(flood.Record{
+				tracker.Restore(flood.Record{
 					Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMessage", Chat: 1 + i%n,
 					Until: until, Wait: flood.MaxWait,
 				})

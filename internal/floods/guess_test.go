@@ -130,7 +130,7 @@ func TestAGuessDoesNotOutliveTheFloodOfItsOwnThatStandsBesideIt(t *testing.T) {
 		require.True(t, flooded(t, b, send(2), "FLOOD_WAIT_3600").Inferred)
 		b.Flooded(whole, notice(t, "FLOOD_WAIT_60")) // of the method, as told
 		time.Sleep(30 * time.Second)
-		require.Equal(t, 30*time.Second, held(t, b, send(3)).Wait, "nobody looks into what the server said")
+		require.Equal(t, 30*time.Second, held(t, b, send(3)).Wait, "nobody probes what the server said")
 		time.Sleep(30 * time.Second)
 		through(t, b, send(3)) // but then
 		sent(t, b, send(4))
@@ -138,7 +138,7 @@ func TestAGuessDoesNotOutliveTheFloodOfItsOwnThatStandsBesideIt(t *testing.T) {
 	})
 }
 
-// guessOfAnHour is a book that takes the floods of two chats for the method's.
+// guessOfAnHour is a tracker that takes the floods of two chats for the method's.
 func guessOfAnHour(t testing.TB, opts floods.Options) *floods.Tracker {
 	b := floods.New(opts)
 	flooded(t, b, send(1), "FLOOD_WAIT_3600")
@@ -154,23 +154,23 @@ func TestALongGuessIsLookedIntoAfterSecondsThenMinutes(t *testing.T) {
 				b = restart(t, floods.Options{}, b)
 			}
 			start := time.Now()
-			var looks []time.Duration
+			var probes []time.Duration
 			for chat := int64(10); time.Since(start) < time.Hour-time.Second; chat++ {
 				wait := held(t, b, send(chat)).Wait
 				require.Positive(t, wait)
 				time.Sleep(wait)
 				if time.Since(start) < time.Hour {
-					held(t, b, send(1)) // what was told is not looked into
+					held(t, b, send(1)) // what the server said is not probed
 					p := sent(t, b, send(chat))
-					looks = append(looks, time.Since(start))
+					probes = append(probes, time.Since(start))
 					require.Equal(t, flood.FirstTimeout, held(t, b, send(chat+1)).Wait, "one at a time")
 					b.Flooded(p, notice(t, "FLOOD_WAIT_60"))
 				}
 			}
 			seconds := []time.Duration{5, 25, 105, 425, 1025, 1625, 2225, 2825, 3425}
-			require.Len(t, looks, len(seconds))
-			for i := range looks {
-				require.Equal(t, seconds[i]*time.Second, looks[i])
+			require.Len(t, probes, len(seconds))
+			for i := range probes {
+				require.Equal(t, seconds[i]*time.Second, probes[i])
 			}
 			require.Equal(t, time.Hour, time.Since(start))
 			sent(t, b, send(3))
@@ -201,9 +201,9 @@ func TestACallThatLooksAndComesThroughEndsTheGuessEverywhere(t *testing.T) {
 		require.Len(t, gone, 8, "none has failed")
 		b.Restore(a.Changes()...)
 		sent(t, b, send(4))
-		for _, book := range []*floods.Tracker{a, b} {
-			held(t, book, send(1))
-			held(t, book, send(2))
+		for _, tracker := range []*floods.Tracker{a, b} {
+			held(t, tracker, send(1))
+			held(t, tracker, send(2))
 		}
 	})
 }

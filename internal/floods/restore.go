@@ -15,14 +15,14 @@ const (
 	maxWhy = 256
 	// maxCount bounds what only ever grows.
 	maxCount = 1 << 30
-	// maxHold is the longest that a flood can last by its book.
+	// maxHold is the longest that a flood can last.
 	maxHold = flood.MaxWait + flood.MinWait<<maxDoublings
 	// maxAhead is the furthest deadline that is believed: a clock may have been set back
 	// since it was written, but hardly by two weeks.
 	maxAhead = maxHold + flood.MaxWait
 )
 
-// keyOf is where the tracker keeps the record; ok tells whether it can be one of a book's.
+// keyOf is where the tracker keeps the record; ok is false for one that no tracker can have written.
 func keyOf(r flood.Record) (k key, ok bool) {
 	c := Call{DC: r.DC, Method: r.Method, Chat: r.Chat, Reads: r.Reads}
 	switch {
@@ -50,13 +50,13 @@ func keyOf(r flood.Record) (k key, ok bool) {
 //
 // What is restored holds calls back as any flood does, but is no evidence: it makes no
 // other flood wider, and calls sent before it was restored take nothing back. A guess stays
-// one: it is looked into after the same seconds as a new one.
+// one: it is probed after the same seconds as a new one.
 //
 // A record without Until, as [Tracker.Changes] tells of a flood that ended early, ends what
-// Restore brought under its [Record.Key]. What the book's own calls met since stays. Should
+// Restore brought under its [flood.Record.Key]. What this tracker's own calls met since stays. Should
 // a store tell, within a minute, that the flood stands that has just ended, it is ignored.
 //
-// Records that no book can have written are ignored: of a kind or a scope that does not
+// Records that no tracker can have written are ignored: of a kind or a scope that does not
 // exist, without a wait, with a method of more than 256 bytes, with a deadline more than
 // four weeks ahead. Numbers out of range are cut. Restore does not block.
 func (t *Tracker) Restore(records ...flood.Record) {
@@ -98,8 +98,8 @@ func (t *Tracker) restore(k key, rec flood.Record, now time.Time, seq uint64) bo
 	} else if left <= r.left(now) {
 		return false
 	}
-	// A guess that stands goes on being looked into: were it put off by what others tell of
-	// their looks, or begun anew, all would look all the time.
+	// A guess that stands keeps its probes. If the probes of other processes put it off or began it
+	// anew, all processes would probe all the time.
 	if old := r.left(now); old <= 0 || !r.inferred {
 		r.probe, r.nextProbe = 0, now.Add(probeAfter(r.probed))
 	}

@@ -59,7 +59,7 @@ func stands(records []flood.Record, now time.Time) []string {
 	return out
 }
 
-// The model follows the book, and what the book says of its changes is at any time
+// The model follows the tracker, and what the tracker says of its changes is at any time
 // enough to make another one that holds back the same.
 func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -187,4 +187,52 @@ func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
 	}
 	hand.now = hand.now.Add(10 * time.Second)
 	sent(t, b, send(1))
+}
+
+// until is when the next call may go, zero for now.
+func (m *model) until(c floods.Call) (until time.Time) {
+	for _, k := range covering(c) {
+		s := m.state[k]
+		at := s.until
+		over := 10 * time.Second
+		if s.hits > 3 {
+			over = time.Minute
+		}
+		if k.guess && s.wait > over && s.nextProbe.Before(at) {
+			at = s.nextProbe
+		}
+		if s.first != 0 && s.turn.After(m.now) {
+			at = s.turn
+		}
+		if m.stands(k) && at.After(m.now) && at.After(until) {
+			until = at
+		}
+	}
+	return until
+}
+
+// sent notes that the call is let go: it goes first, where no other does.
+func (m *model) sent(p floods.Pass) flight {
+	m.calls++
+	for _, k := range covering(p.Call) {
+		if s := m.state[k]; m.stands(k) {
+			s.first, s.turn = m.calls, m.now.Add(5*time.Second)
+			m.state[k] = s
+		}
+	}
+	return flight{p, m.calls, m.floods}
+}
+
+func (m *model) snapshot(counts func(modelKey) bool) []string {
+	var out []string
+	for k, s := range m.state {
+		if counts(k) {
+			if k.fixed {
+				k.method = "slow"
+			}
+			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, k.guess, s.until.Sub(m.now)))
+		}
+	}
+	slices.Sort(out)
+	return out
 }

@@ -11,14 +11,14 @@ const maxDoublings = 6
 
 // Released tells which waiting calls are let go together. The zero value: none.
 type Released struct {
-	// flood.Scope is the widest of those that the call opens while others wait for them.
+	// Scope is the widest of those that the call opens while others wait for them.
 	Scope flood.Scope
 	// Calls is how many wait for it. Some may still be held by another flood.
 	Calls int
 }
 
 // Opens tells whom [Tracker.Passed] is about to let go. All of them return from [Tracker.Wait]
-// at once, so who wants to pace them has to see to it before.
+// at once, so a caller that paces them has to do so before.
 func (t *Tracker) Opens(pass Pass) (released Released) {
 	if t.size.Load() == 0 {
 		return released
@@ -219,7 +219,7 @@ func (r *record) served(now time.Time) bool {
 	return r.left(now) <= 0 && (!r.inferred || !r.longest.After(r.until))
 }
 
-// heldFor is how long the flood lasts as the book has it. A wait that proved too short is
+// heldFor is how long the flood holds calls back. A wait that proved too short is
 // lengthened by more each time, but never more than doubled; one without a number has
 // nothing but this.
 func heldFor(n flood.Notice, repeats int) time.Duration {
@@ -247,7 +247,7 @@ func (t *Tracker) note(f arrival, to target) flood.Record {
 	if !to.most.IsZero() && to.most.Before(until) {
 		until = to.most
 	}
-	// A guess that stands goes on being looked into, by who looks already.
+	// A guess that stands keeps its probe.
 	fresh := r.left(f.now) <= 0 || to.widens
 	if fresh || !r.inferred {
 		r.probe = 0
