@@ -42,7 +42,7 @@ func (m *Middleware) SitOut(ctx context.Context, dc int, request bin.Encoder, an
 		m.limiter.tracker.Start(&pass)
 		c.sent = 1
 		record := m.limiter.tracker.Flooded(pass, notice)
-		if err := c.decide(record, m.clock.Now(), notice, answer); err != nil {
+		if err := c.decide(ctx, record, m.clock.Now(), notice, answer); err != nil {
 			return c.signed(err)
 		}
 	}

@@ -57,7 +57,7 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
 		}
 		if !notice.Waitable() {
-			return c.refused(err)
+			return c.refused(ctx, err)
 		}
 		if err := c.flooded(ctx, pass, notice, err); err != nil {
 			return c.giveUp(err)
@@ -79,6 +79,9 @@ func (c *call) admit(ctx context.Context) (floods.Pass, error) {
 		if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil {
 			return floods.Pass{}, err
 		}
+		if err := c.connected(ctx); err != nil {
+			return floods.Pass{}, err
+		}
 		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
 			return floods.Pass{}, err
@@ -98,7 +101,7 @@ func (c *call) admit(ctx context.Context) (floods.Pass, error) {
 		} else {
 			covered = tracker.Covered(fc, pass)
 		}
-		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
+		if !covered && c.m.outage.Load() == nil && !c.m.limiter.repaced(&c.pass, c.Peer) {
 			if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil { // too many of those before it were refused
 				tracker.Abandon(pass)
 				c.refund()
@@ -110,7 +113,7 @@ func (c *call) admit(ctx context.Context) (floods.Pass, error) {
 			}
 		}
 		// A flood came while it waited for the tokens, or what its chat learned from one,
-		// or the end.
+		// or the connection was lost, or the end.
 		tracker.Abandon(pass)
 		c.refund()
 	}
@@ -255,13 +258,13 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 	}
 	if err == nil || c.arrived(output, err) {
 		answered = true
-		c.passed(pass)
-		return flood.Notice{}, c.m.learn(c.breakerCall(), output)
+		c.passed(ctx, pass)
+		return flood.Notice{}, c.m.learn(ctx, c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
 	_, answered = tgerr.As(err)
 	if answered && !notice.Waitable() {
-		c.passed(pass)
+		c.passed(ctx, pass)
 	}
 	return notice, err
 }
@@ -269,7 +272,7 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 // passed tells the tracker that the call came through. Those that had waited for it follow at
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
-func (c *call) passed(pass floods.Pass) {
+func (c *call) passed(ctx context.Context, pass floods.Pass) {
 	l := c.m.limiter
 	if opens := l.tracker.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
 		l.drain(c, opens.Scope)
@@ -277,12 +280,12 @@ func (c *call) passed(pass floods.Pass) {
 	for _, record := range l.tracker.Passed(pass) {
 		l.learned.Refuted(record)
 	}
-	l.remember()
+	l.keeper.Remember(ctx)
 }
 
 // refused turns a permanent refusal into an error with a type of its own, and counts it. Any
 // other error is returned as it came.
-func (c *call) refused(err error) error {
+func (c *call) refused(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -292,7 +295,7 @@ func (c *call) refused(err error) error {
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
 		c.observe(Event{Kind: Stopped, Err: refused})
 	}
-	c.m.limiter.remember()
+	c.m.limiter.keeper.Remember(ctx)
 	return refused
 }
 
@@ -312,13 +315,13 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 // flooded remembers the flood and returns an error if it is not to be sat out.
 func (c *call) flooded(ctx context.Context, pass floods.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
-	return c.decide(c.m.limiter.flooded(c, pass, notice), now, notice, err)
+	return c.decide(ctx, c.m.limiter.flooded(c, pass, notice), now, notice, err)
 }
 
 // decide tells of a flood that was recorded at now and returns an error if it is not to be
 // sat out.
-func (c *call) decide(record flood.Record, now time.Time, notice flood.Notice, err error) error {
-	c.m.limiter.remember()
+func (c *call) decide(ctx context.Context, record flood.Record, now time.Time, notice flood.Notice, err error) error {
+	c.m.limiter.keeper.Remember(ctx)
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
@@ -415,7 +418,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause == nil || !errors.Is(err, cause) {
 		return err
 	}
-	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok { // it says so itself
+	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok || errors.Is(err, ErrNoConnection) { // it says so itself
 		return err
 	}
 	again := ""

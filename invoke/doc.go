@@ -68,7 +68,13 @@
 // context is done: one that only reads, and a message, whose random_id makes Telegram take it
 // once. If such a message turns out to have arrived, the call succeeds with
 // tg.UpdatesTooLong in place of the answer that was lost, which makes an updates.Manager ask
-// for it. Any other call ends with gotd's error.
+// for it. Any other call ends with gotd's error, after gotd has sent it again by itself if the
+// server had not acknowledged it.
+//
+// While there is no connection, no call takes tokens, so that they do not all leave at once
+// when it is back. Package client tells the middleware of its connection
+// ([Middleware.SetOnline]); the middleware alone does not know of it. A call whose context is
+// done meanwhile was not sent, and its error matches [ErrNoConnection].
 //
 // # Guarantees
 //

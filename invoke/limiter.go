@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -16,7 +15,9 @@ import (
 	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/internal/floods"
+	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // DefaultLimits returns the limits that a [Limiter] starts from, by category. They
@@ -57,10 +58,11 @@ type Limiter struct {
 
 	chatMode ChatMode
 	learned  *adapt.Limits
-	keeper   *keeper // nil: nothing is kept
-	shares   bool    // its gates, with other processes
+	keeper   *persist.Keeper // nil: nothing is kept
+	shares   bool            // its gates, with other processes
+	changed  changedLimits
+	reporter *store.Reporter // of the store to the observer and the log
 	observer Observer
-	stores   stores
 	log      *zap.Logger // of stores
 	logged   *condenser
 
@@ -94,25 +96,20 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	}
 	l.logged = newCondenser(opts.Clock)
 	l.life, l.end = context.WithCancel(context.Background())
-	if opts.Store != nil {
-		l.keeper = newKeeper(opts.Store, l.memoryChanged)
-	}
-	l.limiter = ratelimit.New(ratelimit.Options{
-		Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
-	})
+	l.reporter = store.NewReporter(opts.Clock, l.storeChanged)
+	l.limiter = ratelimit.New(ratelimit.Options{Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, Reporter: l.reporter})
+	l.keeper = l.newKeeper(opts)
+	l.changed.limiter, l.changed.rules = l, map[string]ratelimit.Rule{}
 	l.tracker = floods.New(floods.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
 	if err == nil {
-		err = l.join(opts)
+		l.addSources()
+		err = l.keeper.Start(opts.OnFailure)
 	}
 	if err != nil {
 		l.end()
-		l.stores.close(l.clock)
+		l.reporter.Close()
 		return nil, err
-	}
-	if l.keeper != nil {
-		l.keeper.ended.Go(l.watch)
-		l.keeper.ended.Go(l.catchUp)
 	}
 	return l, nil
 }
@@ -157,10 +154,14 @@ func (l *Limiter) setUp(opts Options) error {
 	if err := l.addKeyed(opts); err != nil {
 		return err
 	}
-	l.learned = adapt.New(adapt.Options{
+	learning := adapt.Options{
 		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
-		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares, Keeps: l.keeper != nil,
-	})
+		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares,
+	}
+	if l.keeper != nil {
+		learning.Journal = l.keeper.Journal()
+	}
+	l.learned = adapt.New(learning)
 	return nil
 }
 
@@ -261,7 +262,7 @@ func (l *Limiter) Floods() []flood.Record {
 // call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
 	n := l.tracker.Clear(match)
-	l.remember()
+	l.keeper.Remember(l.life)
 	return n
 }
 
@@ -274,78 +275,8 @@ func (l *Limiter) Refusals() []flood.Refusal { return l.breaker.Snapshot() }
 // written. match must not call the limiter.
 func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
 	n := l.breaker.Clear(match)
-	l.remember()
+	l.keeper.Remember(l.life)
 	return n
-}
-
-// stores is whether what the limiter has outside of the process is available.
-type stores struct {
-	mu            sync.Mutex
-	gates, memory error
-	told          bool          // the observer knows that one is lost
-	telling       chan struct{} // closed when it has been told; nil while it is not being told
-	closed        bool          // it is told nothing more
-}
-
-func (l *Limiter) gatesChanged(err error)  { l.storeChanged(&l.stores.gates, err) }
-func (l *Limiter) memoryChanged(err error) { l.storeChanged(&l.stores.memory, err) }
-
-// storeChanged tells the observer of a store that was lost, and of one that is back. Whoever
-// has met it may hold gates, or be waited for by Close, and the observer is free to call the
-// limiter: it is told by a goroutine of its own.
-func (l *Limiter) storeChanged(which *error, err error) {
-	s := &l.stores
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*which = err
-	if s.telling == nil && !s.closed {
-		s.telling = make(chan struct{})
-		go l.tellStores()
-	}
-}
-
-func (l *Limiter) tellStores() {
-	s := &l.stores
-	s.mu.Lock()
-	defer func() { // also if the observer ends the goroutine, as a test does that fails there
-		close(s.telling)
-		s.telling = nil
-		s.mu.Unlock()
-	}()
-	for !s.closed && s.told != (s.gates != nil || s.memory != nil) {
-		s.told = !s.told
-		e := Event{Kind: StoreBack}
-		if s.told {
-			e = Event{Kind: StoreLost, Err: s.gates}
-			if s.gates == nil {
-				e.Err = s.memory
-			}
-		}
-		s.mu.Unlock()
-		func() {
-			defer s.mu.Lock()
-			l.logStore(e)
-			l.tell(e)
-		}()
-	}
-}
-
-// close waits for the goroutine that tells the observer. It may be the observer that waits
-// here, so there is an end to it.
-func (s *stores) close(c clock.Clock) {
-	s.mu.Lock()
-	s.closed = true
-	telling := s.telling
-	s.mu.Unlock()
-	if telling == nil {
-		return
-	}
-	timer := c.Timer(storePatience)
-	defer clock.StopTimer(timer)
-	select {
-	case <-telling:
-	case <-timer.C():
-	}
 }
 
 // tell tells the observer of the limiter. A panic of it is contained.
@@ -368,8 +299,6 @@ func (l *Limiter) tell(e Event) {
 func (l *Limiter) Close() {
 	l.end()
 	l.limiter.Close()
-	if l.keeper != nil {
-		l.keeper.finish(l)
-	}
-	l.stores.close(l.clock)
+	l.keeper.Close()
+	l.reporter.Close()
 }

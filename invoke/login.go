@@ -1,6 +1,8 @@
 package invoke
 
 import (
+	"context"
+
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
 
@@ -11,7 +13,7 @@ import (
 // learn reads from a successful answer who the account is, and what it proves about
 // refusals: a login by any means mends those that were about the login. The error matches
 // ErrOtherAccount.
-func (m *Middleware) learn(call breaker.Call, output bin.Decoder) error {
+func (m *Middleware) learn(ctx context.Context, call breaker.Call, output bin.Decoder) error {
 	l := m.limiter
 	cleared := l.breaker.Passed(call)
 	self, loggedIn := account(output)
@@ -20,12 +22,12 @@ func (m *Middleware) learn(call breaker.Call, output bin.Decoder) error {
 		cleared += l.breaker.LoggedIn()
 	}
 	if cleared > 0 {
-		l.remember()
+		l.keeper.Remember(ctx)
 	}
 	if self == nil {
 		return nil
 	}
-	if err := m.shown(self.ID, self.Bot); err != nil {
+	if err := m.shown(ctx, self.ID, self.Bot); err != nil {
 		return err
 	}
 	l.SetBot(self.Bot)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ var ErrNotSent = errors.New("not sent")
 type Middleware struct {
 	limiter    *Limiter
 	classifier *classify.Classifier
+	standard   *classify.Classifier // without the program's categories
 	clock      clock.Clock
 	threshold  flood.Threshold
 	maxWait    time.Duration
@@ -47,6 +49,9 @@ type Middleware struct {
 	owner      atomic.Int64    // the account of the limiter, 0 until then
 	life       context.Context // done after Close
 	end        context.CancelFunc
+
+	lineMu sync.Mutex             // for those who change outage
+	outage atomic.Pointer[outage] // nil while there is a connection
 }
 
 var _ telegram.Middleware = (*Middleware)(nil)
@@ -54,6 +59,10 @@ var _ telegram.Middleware = (*Middleware)(nil)
 // New returns a middleware. The error names every option that is wrong.
 func New(opts Options) (*Middleware, error) {
 	var wrong error
+	standard, err := classify.New(classify.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("invoke: %w", err)
+	}
 	limiter := opts.Limiter
 	if limiter != nil {
 		wrong = opts.inherit()
@@ -77,6 +86,7 @@ func New(opts Options) (*Middleware, error) {
 	m := &Middleware{
 		limiter:    limiter,
 		classifier: classifier,
+		standard:   standard,
 		clock:      limiter.clock,
 		threshold:  opts.SleepThreshold.Or(flood.Threshold(flood.DefaultThreshold)),
 		maxWait:    opts.MaxWait,

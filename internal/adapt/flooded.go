@@ -81,7 +81,7 @@ func (t *Limits) flooded(what subject, c Call, m Mark, record flood.Record) (rat
 	r.lowered = t.opts.Clock.Now()
 	r.rest.flooded(record.Until)
 	r.over, r.flooded, r.leads = record.Until, r.State().Flooded, true
-	t.note(what)
+	t.note(what, true)
 	t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return r.PerSecond(), true
 }
@@ -102,11 +102,10 @@ func (t *Limits) Refuted(record flood.Record) {
 		r.basis, r.over = "", time.Time{}
 		r.rest.floods = max(1, r.rest.floods-1)
 		if r.Learned() {
-			t.note(what)
+			t.note(what, true)
 			t.apply(what, ratelimit.Change{})
 		} else {
-			t.unlearn(what, now)
+			t.unlearn(what)
 		}
-		t.urgent.Store(true)
 	}
 }
