@@ -3,6 +3,7 @@ package floods_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -81,4 +82,11 @@ func TestACallThatIsNotFloodedAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { wayThrough(ctx, b, send(1)) }))
 	flooded(t, b, send(2), "FLOOD_WAIT_3600")
 	require.Zero(t, testing.AllocsPerRun(1000, func() { wayThrough(ctx, b, send(1)) }))
+}
+
+// Each call copies its pass several times. Above 64 bytes that is no longer done in registers.
+func TestAPassIsSmall(t *testing.T) {
+	if size := reflect.TypeFor[floods.Pass]().Size(); size > 64 {
+		t.Fatalf("a pass has %d bytes", size)
+	}
 }

@@ -43,7 +43,20 @@ const (
 // quietFlood is a flood of a chat at rest.
 type quietFlood struct {
 	method    string
-	at, until time.Duration // since the tracker's epoch
+	at, until moment
+}
+
+// moment is a time in milliseconds since the tracker was made. It wraps after 49 days, which no
+// difference that matters here comes near.
+type moment uint32
+
+func (t *Tracker) moment(at time.Time) moment {
+	return max(1, moment(at.Sub(t.epoch).Milliseconds()))
+}
+
+// after returns how much later m is than other, below zero if it is earlier.
+func (m moment) after(other moment) time.Duration {
+	return time.Duration(int32(m-other)) * time.Millisecond
 }
 
 // whole is what is known of a method that was limited as a whole.
@@ -77,20 +90,20 @@ func (h *history) passed(pass Pass) {
 	}
 	before := len(h.quiet[c.Category])
 	maps.DeleteFunc(h.quiet[c.Category], func(chat int64, q quietFlood) bool {
-		return chat != c.Chat && q.method == c.Method && q.at < pass.sentAt && pass.sentAt < q.until
+		return chat != c.Chat && q.method == c.Method && pass.sentAt.after(q.at) > 0 && q.until.after(pass.sentAt) > 0
 	})
 	h.atRest.Add(int64(len(h.quiet[c.Category]) - before))
 }
 
 // wanders reports whether floods wander from chat to chat, including this one.
-func (h *history) wanders(c Call, now, until time.Duration) bool {
+func (h *history) wanders(c Call, now, until moment) bool {
 	quiet := h.quiet[c.Category]
 	if quiet == nil {
 		quiet = map[int64]quietFlood{}
 		h.quiet[c.Category] = quiet
 	}
 	before := len(quiet)
-	maps.DeleteFunc(quiet, func(_ int64, q quietFlood) bool { return now-q.at > wanderWithin })
+	maps.DeleteFunc(quiet, func(_ int64, q quietFlood) bool { return now.after(q.at) > wanderWithin })
 	quiet[c.Chat] = quietFlood{c.Method, now, until}
 	enough := len(quiet) >= wanderers
 	if enough {
@@ -155,7 +168,7 @@ func (t *Tracker) weigh(rec *flood.Record, c Call, now time.Time) {
 		switch {
 		case !c.Quiet:
 			rec.About = flood.Chat
-		case h.wanders(c, now.Sub(t.epoch), rec.Until.Sub(t.epoch)):
+		case h.wanders(c, t.moment(now), t.moment(rec.Until)):
 			rec.About = flood.Method
 		}
 	}

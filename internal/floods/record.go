@@ -23,7 +23,7 @@ type record struct {
 	repeats  int  // floods in a row that calls met again
 	vague    bool // the last flood carried no number
 
-	probe      uint64    // number of the pass that goes first, 0: none
+	probe      uint32    // number of the pass that goes first, 0: none
 	probeUntil time.Time // until when the others wait for its answer
 	nextProbe  time.Time // when the next call may probe a guess
 	probed     int       // probes of the guess that were flooded

@@ -60,7 +60,7 @@ type Tracker struct {
 	through  map[key]uint64     // by method and by account: the latest seq at which a call was sent that came through
 	history  history
 	waiters  *list.List // of *waiter, in the order of arrival
-	probes   uint64     // so far; numbers them
+	probes   uint32     // number of the last
 	journal  *journal   // nil: not kept
 }
 

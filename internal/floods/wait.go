@@ -25,14 +25,16 @@ type Pass struct {
 	// Call is what the pass is for. Only its Quiet and Retried may be changed.
 	Call Call
 
-	seq    uint64        // floods recorded when the call was sent: it is evidence about these
-	probe  uint64        // not 0: the call is this probe; with beforeDeadline in it, of a guess
-	sentAt time.Duration // since the tracker's epoch; 0 where no flood of a chat at rest was known then
+	// Beyond 64 bytes, copying a pass costs every call half as much again as all that the
+	// tracker does for it. Hence the short types.
+
+	seq    uint64 // floods recorded when the call was sent: it is evidence about these
+	probe  uint32 // not 0: the call is this probe; with beforeDeadline in it, of a guess
+	sentAt moment // 0 where no flood of a chat at rest was known then
 }
 
-// beforeDeadline marks the number of a probe of a guess that stands. A field of its own would
-// slow down the calls that no flood concerns.
-const beforeDeadline = 1 << 63
+// beforeDeadline marks the number of a probe of a guess that stands.
+const beforeDeadline = 1 << 31
 
 // waiter is a call blocked in Wait.
 type waiter struct {
@@ -195,7 +197,7 @@ func (t *Tracker) let(call Call, rs []*record, waited time.Duration) Pass {
 	if len(rs) == 0 {
 		return p
 	}
-	t.probes++
+	t.probes = t.probes%(beforeDeadline-1) + 1
 	p.probe = t.probes
 	if slices.ContainsFunc(rs, func(r *record) bool { return r.left(now) > 0 }) {
 		p.probe |= beforeDeadline
@@ -267,7 +269,7 @@ func (t *Tracker) Covered(call Call, pass Pass) bool {
 func (t *Tracker) Start(pass *Pass) {
 	pass.seq = t.seq.Load()
 	if t.history.atRest.Load() > 0 {
-		pass.sentAt = t.clock.Now().Sub(t.epoch)
+		pass.sentAt = t.moment(t.clock.Now())
 	}
 }
 
