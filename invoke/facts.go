@@ -37,7 +37,7 @@ func (l *Limiter) newKeeper(opts Options) *persist.Keeper {
 
 // addSources says what is kept.
 func (l *Limiter) addSources() {
-	l.keeper.Add(bookFacts{l}, floodKept)
+	l.keeper.Add(trackerFacts{l}, floodKept)
 	l.keeper.Add(breakerFacts{l.breaker}, breaker.Kept)
 	l.keeper.Add(l.learned, adapt.Kept)
 	l.keeper.Add(accountFacts{l}, accountKept)
@@ -47,7 +47,7 @@ func (l *Limiter) addSources() {
 }
 
 var (
-	_ persist.Chronicle = bookFacts{}
+	_ persist.Chronicle = trackerFacts{}
 	_ persist.Chronicle = breakerFacts{}
 	_ persist.Marked    = (*adapt.Limits)(nil)
 	_ persist.Marked    = accountFacts{}
@@ -73,15 +73,15 @@ func fact(key string, value any, until time.Time) store.Fact {
 	return store.Fact{Key: key, Value: text, Until: until}
 }
 
-// bookFacts are the floods that are worth keeping.
-type bookFacts struct{ *Limiter }
+// trackerFacts are the floods that are worth keeping.
+type trackerFacts struct{ *Limiter }
 
 // Prefix implements persist.Source.
-func (bookFacts) Prefix() string { return "flood/" }
+func (trackerFacts) Prefix() string { return "flood/" }
 
 // Changes implements persist.Chronicle.
-func (l bookFacts) Changes() (facts []store.Fact) {
-	for _, r := range l.book.Changes() {
+func (l trackerFacts) Changes() (facts []store.Fact) {
+	for _, r := range l.tracker.Changes() {
 		if r.Until.IsZero() {
 			facts = append(facts, store.Fact{Key: r.Key()})
 		} else if r.Wait >= minKept || l.shares {
@@ -92,19 +92,19 @@ func (l bookFacts) Changes() (facts []store.Fact) {
 }
 
 // Restore implements persist.Source.
-func (l bookFacts) Restore(f store.Fact) {
+func (l trackerFacts) Restore(f store.Fact) {
 	if f.Value == nil {
-		for _, known := range l.book.Snapshot() {
+		for _, known := range l.tracker.Snapshot() {
 			if known.Key() == f.Key {
 				known.Until, known.Wait = time.Time{}, 0
-				l.book.Restore(known)
+				l.tracker.Restore(known)
 			}
 		}
 		return
 	}
 	var r flood.Record
 	if json.Unmarshal(f.Value, &r) == nil {
-		l.book.Restore(r)
+		l.tracker.Restore(r)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
 	"github.com/weirtg/weir/internal/breaker"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/ratelimit"
 	"github.com/weirtg/weir/store"
@@ -48,7 +49,7 @@ type Limiter struct {
 	group   *ratelimit.Gates
 	paid    *ratelimit.Gates
 	paces   *ratelimit.Gates // of chats that have learned their rate
-	book    *flood.Book
+	tracker *floods.Tracker
 	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
@@ -57,7 +58,6 @@ type Limiter struct {
 
 	chatMode ChatMode
 	learned  *adapt.Limits
-	evidence evidence
 	keeper   *persist.Keeper // nil: nothing is kept
 	shares   bool            // its gates, with other processes
 	changed  changedLimits
@@ -100,7 +100,7 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	l.limiter = ratelimit.New(ratelimit.Options{Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, Reporter: l.reporter})
 	l.keeper = l.newKeeper(opts)
 	l.changed.limiter, l.changed.rules = l, map[string]ratelimit.Rule{}
-	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
+	l.tracker = floods.New(floods.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
 	if err == nil {
 		l.addSources()
@@ -154,7 +154,6 @@ func (l *Limiter) setUp(opts Options) error {
 	if err := l.addKeyed(opts); err != nil {
 		return err
 	}
-	l.evidence.whole = map[string]whole{}
 	learning := adapt.Options{
 		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
 		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares,
@@ -214,7 +213,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
 	now := l.clock.Now()
-	if until := l.book.AccountUntil(ownDC, reads(category)); until.After(now) {
+	if until := l.tracker.AccountUntil(ownDC, reads(category)); until.After(now) {
 		return nil, &flood.WaitError{
 			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
 			Wait: until.Sub(now), Until: until,
@@ -223,7 +222,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])
 }
 
-// ownDC stands for the account's own data centre in the book of floods. Its number is
+// ownDC stands for the account's own data centre in the tracker of floods. Its number is
 // not known before a connection is, and a flood of that time has to be found later.
 const ownDC = 0
 
@@ -231,8 +230,8 @@ const ownDC = 0
 // does it by itself; without it errors and events have a 0 there.
 func (l *Limiter) SetDC(dc int) { l.home.Store(int64(dc)) }
 
-// bookDC is the data centre under which floods of one are known.
-func (l *Limiter) bookDC(dc int) int {
+// trackerDC is the data centre under which floods of one are known.
+func (l *Limiter) trackerDC(dc int) int {
 	if dc == int(l.home.Load()) {
 		return ownDC
 	}
@@ -250,7 +249,7 @@ func (l *Limiter) number(dc int) int {
 // Floods returns a copy of the floods that stand, sorted by data centre, method and
 // chat, the account's own data centre first. It does not block.
 func (l *Limiter) Floods() []flood.Record {
-	records := l.book.Snapshot()
+	records := l.tracker.Snapshot()
 	for i := range records {
 		records[i].DC = l.number(records[i].DC)
 	}
@@ -262,7 +261,7 @@ func (l *Limiter) Floods() []flood.Record {
 // follow when it came through. With a store it blocks while that is written. match must not
 // call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
-	n := l.book.Clear(match)
+	n := l.tracker.Clear(match)
 	l.keeper.Remember(l.life)
 	return n
 }

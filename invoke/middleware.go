@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -131,7 +132,7 @@ func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.Hand
 // a pool: floods are known by data centre. 0 is the account's own.
 func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.bookDC(dc)}
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.trackerDC(dc)}
 		if err := errors.Join(c.opt.check(), m.admits(c.Method)); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (m *Middleware) Acquire(ctx context.Context, category classify.Category) er
 	if m.life.Err() != nil {
 		return ErrClosed
 	}
-	_, err := c.acquire(ctx, flood.Pass{}, &waits{})
+	_, err := c.acquire(ctx, floods.Pass{}, &waits{})
 	return err
 }
 

@@ -162,11 +162,6 @@ func (t *Limits) Learned() []Rate {
 	return all
 }
 
-// KnowsCategory reports whether floods have taught the limit of a category.
-func (t *Limits) KnowsCategory(category classify.Category) bool {
-	return t.knows(subject{category: category})
-}
-
 // KnowsChat reports whether floods have taught the limit of a chat.
 func (t *Limits) KnowsChat(chat classify.Peer) bool { return t.knows(subject{chat: chat}) }
 

@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 func TestAnHourInOneChatAndSecondsInAnotherAreTwoFloods(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAnHourInOneChatAndSecondsInAnotherAreTwoFloods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := flood.NewBook(flood.Options{})
+				b := floods.New(floods.Options{})
 				flooded(t, b, send(1), test.one)
 				require.Equal(t, test.scope, flooded(t, b, send(2), test.other).Scope)
 				if test.scope == flood.Chat {
@@ -44,8 +45,8 @@ func TestAnHourInOneChatAndSecondsInAnotherAreTwoFloods(t *testing.T) {
 
 func TestTwoReadsFloodedForDifferentTimesSilenceNoUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		read := func(method string) flood.Call { return flood.Call{Method: method, Reads: true} }
+		b := floods.New(floods.Options{})
+		read := func(method string) floods.Call { return floods.Call{Method: method, Reads: true} }
 		flooded(t, b, read("users.getUsers"), "FLOOD_WAIT_64800")
 		require.Equal(t, flood.Method, flooded(t, b, read("contacts.resolveUsername"), "FLOOD_WAIT_600").Scope)
 		sent(t, b, read("updates.getDifference"))
@@ -56,25 +57,25 @@ func TestTwoReadsFloodedForDifferentTimesSilenceNoUpdates(t *testing.T) {
 func TestUpdatesAreHeldByNothingButTheirOwnFlood(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			b := flood.NewBook(flood.Options{})
-			read := func(method string, chat int64) flood.Call {
-				return flood.Call{Method: method, Chat: chat, Reads: true}
+			b := floods.New(floods.Options{})
+			read := func(method string, chat int64) floods.Call {
+				return floods.Call{Method: method, Chat: chat, Reads: true}
 			}
 			flooded(t, b, read("users.getUsers", 0), "FLOOD_WAIT_3600")
 			r := flooded(t, b, read("contacts.resolveUsername", 0), "FLOOD_WAIT_3600")
 			require.Equal(t, flood.Account, r.Scope)
 			require.True(t, r.Inferred)
 			if restarted {
-				b = restart(t, flood.Options{}, b)
+				b = restart(t, floods.Options{}, b)
 			}
 			held(t, b, read("messages.getDialogs", 0))
-			var air []flood.Pass
+			var air []floods.Pass
 			for _, method := range []string{"updates.getState", "updates.getDifference", "updates.getChannelDifference"} {
 				air = append(air, sent(t, b, read(method, 0)))
 			}
 
 			// Nor do two channels silence a third.
-			difference := func(channel int64) flood.Call { return read("updates.getChannelDifference", channel) }
+			difference := func(channel int64) floods.Call { return read("updates.getChannelDifference", channel) }
 			air = append(air, sent(t, b, difference(1)), sent(t, b, difference(2)))
 			b.Flooded(air[3], notice(t, "FLOOD_WAIT_60"))
 			b.Flooded(air[4], notice(t, "FLOOD_WAIT_60"))
@@ -90,8 +91,8 @@ func TestUpdatesAreHeldByNothingButTheirOwnFlood(t *testing.T) {
 
 func TestAGuessEndsWithTheShortestOfTheFloodsThatLedToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		air := []flood.Pass{sent(t, b, send(1)), sent(t, b, send(2)), sent(t, b, send(3))}
+		b := floods.New(floods.Options{})
+		air := []floods.Pass{sent(t, b, send(1)), sent(t, b, send(2)), sent(t, b, send(3))}
 		b.Flooded(air[0], notice(t, "FLOOD_WAIT_10"))
 		r := b.Flooded(air[1], notice(t, "FLOOD_WAIT_6"))
 		require.Equal(t, flood.Method, r.Scope)
@@ -110,8 +111,8 @@ func TestAGuessEndsWithTheShortestOfTheFloodsThatLedToIt(t *testing.T) {
 
 func TestAFloodOfOneChatMakesThatOfItsMethodNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		air := []flood.Pass{sent(t, b, send(0)), sent(t, b, send(1))}
+		b := floods.New(floods.Options{})
+		air := []floods.Pass{sent(t, b, send(0)), sent(t, b, send(1))}
 		b.Flooded(air[0], notice(t, "FLOOD_WAIT_5"))
 		b.Flooded(air[1], notice(t, "FLOOD_WAIT_3600"))
 		require.Equal(t, 5*time.Second, held(t, b, send(2)).Wait)
@@ -123,13 +124,13 @@ func TestAFloodOfOneChatMakesThatOfItsMethodNoLonger(t *testing.T) {
 
 func TestAGuessDoesNotOutliveTheFloodOfItsOwnThatStandsBesideIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		whole := sent(t, b, send(0))
 		flooded(t, b, send(1), "FLOOD_WAIT_3600")
 		require.True(t, flooded(t, b, send(2), "FLOOD_WAIT_3600").Inferred)
 		b.Flooded(whole, notice(t, "FLOOD_WAIT_60")) // of the method, as told
 		time.Sleep(30 * time.Second)
-		require.Equal(t, 30*time.Second, held(t, b, send(3)).Wait, "nobody looks into what the server said")
+		require.Equal(t, 30*time.Second, held(t, b, send(3)).Wait, "nobody probes what the server said")
 		time.Sleep(30 * time.Second)
 		through(t, b, send(3)) // but then
 		sent(t, b, send(4))
@@ -137,9 +138,9 @@ func TestAGuessDoesNotOutliveTheFloodOfItsOwnThatStandsBesideIt(t *testing.T) {
 	})
 }
 
-// guessOfAnHour is a book that takes the floods of two chats for the method's.
-func guessOfAnHour(t testing.TB, opts flood.Options) *flood.Book {
-	b := flood.NewBook(opts)
+// guessOfAnHour is a tracker that takes the floods of two chats for the method's.
+func guessOfAnHour(t testing.TB, opts floods.Options) *floods.Tracker {
+	b := floods.New(opts)
 	flooded(t, b, send(1), "FLOOD_WAIT_3600")
 	require.Equal(t, flood.Method, flooded(t, b, send(2), "FLOOD_WAIT_3600").Scope)
 	return b
@@ -148,28 +149,28 @@ func guessOfAnHour(t testing.TB, opts flood.Options) *flood.Book {
 func TestALongGuessIsLookedIntoAfterSecondsThenMinutes(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			b := guessOfAnHour(t, flood.Options{})
+			b := guessOfAnHour(t, floods.Options{})
 			if restarted {
-				b = restart(t, flood.Options{}, b)
+				b = restart(t, floods.Options{}, b)
 			}
 			start := time.Now()
-			var looks []time.Duration
+			var probes []time.Duration
 			for chat := int64(10); time.Since(start) < time.Hour-time.Second; chat++ {
 				wait := held(t, b, send(chat)).Wait
 				require.Positive(t, wait)
 				time.Sleep(wait)
 				if time.Since(start) < time.Hour {
-					held(t, b, send(1)) // what was told is not looked into
+					held(t, b, send(1)) // what the server said is not probed
 					p := sent(t, b, send(chat))
-					looks = append(looks, time.Since(start))
+					probes = append(probes, time.Since(start))
 					require.Equal(t, flood.FirstTimeout, held(t, b, send(chat+1)).Wait, "one at a time")
 					b.Flooded(p, notice(t, "FLOOD_WAIT_60"))
 				}
 			}
 			seconds := []time.Duration{5, 25, 105, 425, 1025, 1625, 2225, 2825, 3425}
-			require.Len(t, looks, len(seconds))
-			for i := range looks {
-				require.Equal(t, seconds[i]*time.Second, looks[i])
+			require.Len(t, probes, len(seconds))
+			for i := range probes {
+				require.Equal(t, seconds[i]*time.Second, probes[i])
 			}
 			require.Equal(t, time.Hour, time.Since(start))
 			sent(t, b, send(3))
@@ -179,13 +180,13 @@ func TestALongGuessIsLookedIntoAfterSecondsThenMinutes(t *testing.T) {
 
 func TestACallThatLooksAndComesThroughEndsTheGuessEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := guessOfAnHour(t, flood.Options{Journal: true}), flood.NewBook(flood.Options{})
+		a, b := guessOfAnHour(t, floods.Options{Journal: true}), floods.New(floods.Options{})
 		b.Restore(a.Changes()...)
 		held(t, b, send(4))
-		gone := make(chan flood.Pass, 9)
+		gone := make(chan floods.Pass, 9)
 		for range cap(gone) {
 			go func() {
-				p, err := a.Enter(t.Context(), send(3), 10*time.Second)
+				p, err := a.Wait(t.Context(), send(3), 10*time.Second)
 				require.NoError(t, err)
 				gone <- p
 			}()
@@ -194,23 +195,23 @@ func TestACallThatLooksAndComesThroughEndsTheGuessEverywhere(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, gone, 1)
 		p := <-gone
-		require.True(t, p.First())
+		require.True(t, p.Probe())
 		require.Len(t, a.Passed(p), 1)
 		synctest.Wait()
 		require.Len(t, gone, 8, "none has failed")
 		b.Restore(a.Changes()...)
 		sent(t, b, send(4))
-		for _, book := range []*flood.Book{a, b} {
-			held(t, book, send(1))
-			held(t, book, send(2))
+		for _, tracker := range []*floods.Tracker{a, b} {
+			held(t, tracker, send(1))
+			held(t, tracker, send(2))
 		}
 	})
 }
 
 func TestAGuessStaysOneInAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := guessOfAnHour(t, flood.Options{})
-		flooded(t, b, flood.Call{Method: "a.b"}, "FLOOD_WAIT_3600")
+		b := guessOfAnHour(t, floods.Options{})
+		flooded(t, b, floods.Call{Method: "a.b"}, "FLOOD_WAIT_3600")
 		for _, r := range b.Snapshot() {
 			text, err := json.Marshal(r)
 			require.NoError(t, err)
@@ -223,9 +224,9 @@ func TestAGuessStaysOneInAStore(t *testing.T) {
 
 func TestAFirstCallThatIsNeverAnsweredMakesWayForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_3")
-		gone := make(chan flood.Pass, 4)
+		gone := make(chan floods.Pass, 4)
 		start := time.Now()
 		for range cap(gone) {
 			go func() { gone <- enter(t, b, send(1)) }()
@@ -252,7 +253,7 @@ func TestAFirstCallThatIsNeverAnsweredMakesWayForAnother(t *testing.T) {
 		held(t, b, send(1))
 		b.Passed(<-gone) // whichever is answered
 		sent(t, b, send(1))
-		b.Left(last)
+		b.Abandon(last)
 		time.Sleep(time.Hour)
 		require.Empty(t, b.Snapshot())
 	})
@@ -260,7 +261,7 @@ func TestAFirstCallThatIsNeverAnsweredMakesWayForAnother(t *testing.T) {
 
 func TestAFirstCallThatIsNeverAnsweredIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_3")
 		enter(t, b, send(1))
 		time.Sleep(2 * time.Minute)
@@ -279,14 +280,14 @@ func TestAMonthOfChatsFloodedAtRandomRefusesNothingElse(t *testing.T) {
 	const oneIn = 60 // calls, of which there are six a minute
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		until := map[int64]time.Time{}
 		start := time.Now()
 		var calls, met, guesses, guessed int
 		for time.Since(start) < 30*24*time.Hour {
 			time.Sleep(time.Duration(rnd.ExpFloat64() * float64(10*time.Second)))
 			chat := 1 + rnd.Int64N(100)
-			p, err := b.Enter(t.Context(), send(chat), flood.DefaultThreshold)
+			p, err := b.Wait(t.Context(), send(chat), flood.DefaultThreshold)
 			calls++
 			if err != nil {
 				require.True(t, until[chat].After(time.Now()), "chat %d is not flooded: %v", chat, err)
@@ -296,7 +297,7 @@ func TestAMonthOfChatsFloodedAtRandomRefusesNothingElse(t *testing.T) {
 				guessed++
 				require.LessOrEqual(t, p.Waited, 10*time.Second)
 			}
-			b.Sent(&p)
+			b.Start(&p)
 			time.Sleep(50 * time.Millisecond)
 			if rnd.IntN(oneIn) != 0 {
 				b.Passed(p)

@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // kept is what a store has, written and read as JSON.
@@ -58,19 +59,19 @@ func stands(records []flood.Record, now time.Time) []string {
 	return out
 }
 
-// The model follows the book, and what the book says of its changes is at any time
+// The model follows the tracker, and what the tracker says of its changes is at any time
 // enough to make another one that holds back the same.
 func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Unix(1e9, 0)
 		hand := &handClock{now: start}
-		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
+		b := floods.New(floods.Options{Clock: hand, Journal: true})
 		store := kept{}
 		m := &model{now: start, state: map[modelKey]standing{}}
 
 		var air []flight
-		draw := func(t *rapid.T) flood.Call {
-			c := flood.Call{
+		draw := func(t *rapid.T) floods.Call {
+			c := floods.Call{
 				DC:     rapid.IntRange(0, 1).Draw(t, "dc"),
 				Method: rapid.SampledFrom([]string{"messages.sendMessage", "messages.sendMedia", "messages.editMessage", "messages.getHistory", "users.getUsers", "updates.getChannelDifference"}).Draw(t, "method"),
 				Chat:   rapid.Int64Range(0, 3).Draw(t, "chat"),
@@ -94,7 +95,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 		}
 		send := func(t *rapid.T) {
 			c := draw(t)
-			p, err := b.Enter(t.Context(), c, 0)
+			p, err := b.Wait(t.Context(), c, 0)
 			until := m.until(c)
 			if e, ok := errors.AsType[*flood.WaitError](err); ok != !until.IsZero() || ok && !e.Until.Equal(until) {
 				t.Fatalf("%v: %v, want until %v", c, err, until)
@@ -112,7 +113,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 			"send": send, "send more": send, "send still more": send,
 			"flood": fail, "flood again": fail,
 			"slow mode": land(func(t *rapid.T, f flight) {
-				if c := f.pass.Call(); c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
+				if c := f.pass.Call; c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
 					d := wait(t)
 					b.Flooded(f.pass, flood.Notice{Kind: flood.SlowMode, Wait: d})
 					m.slowMode(f, d)
@@ -123,7 +124,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 				m.passed(f)
 			}),
 			"leave": land(func(_ *rapid.T, f flight) {
-				b.Left(f.pass)
+				b.Abandon(f.pass)
 				m.left(f)
 			}),
 			"time": func(t *rapid.T) {
@@ -165,7 +166,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 					t.Fatalf("stands %q, want %q", got, want)
 				}
 				store.put(t, b.Changes()...)
-				again := flood.NewBook(flood.Options{Clock: hand})
+				again := floods.New(floods.Options{Clock: hand})
 				again.Restore(store.all(t)...)
 				want = m.snapshot(m.ahead)
 				if got := stands(again.Snapshot(), hand.now); !slices.Equal(got, want) {
@@ -178,7 +179,7 @@ func TestScopesAreInferredAsTheModelSays(t *testing.T) {
 
 func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
 	hand := &handClock{now: time.Unix(1e9, 0)}
-	b := flood.NewBook(flood.Options{Clock: hand})
+	b := floods.New(floods.Options{Clock: hand})
 	flooded(t, b, send(1), "FLOOD_WAIT_10")
 	hand.now = hand.now.Add(-time.Hour)
 	if left := held(t, b, send(1)).Wait; left != 10*time.Second {
@@ -186,4 +187,52 @@ func TestAClockThatIsSetBackDoesNotLengthenAFlood(t *testing.T) {
 	}
 	hand.now = hand.now.Add(10 * time.Second)
 	sent(t, b, send(1))
+}
+
+// until is when the next call may go, zero for now.
+func (m *model) until(c floods.Call) (until time.Time) {
+	for _, k := range covering(c) {
+		s := m.state[k]
+		at := s.until
+		over := 10 * time.Second
+		if s.hits > 3 {
+			over = time.Minute
+		}
+		if k.guess && s.wait > over && s.nextProbe.Before(at) {
+			at = s.nextProbe
+		}
+		if s.first != 0 && s.turn.After(m.now) {
+			at = s.turn
+		}
+		if m.stands(k) && at.After(m.now) && at.After(until) {
+			until = at
+		}
+	}
+	return until
+}
+
+// sent notes that the call is let go: it goes first, where no other does.
+func (m *model) sent(p floods.Pass) flight {
+	m.calls++
+	for _, k := range covering(p.Call) {
+		if s := m.state[k]; m.stands(k) {
+			s.first, s.turn = m.calls, m.now.Add(5*time.Second)
+			m.state[k] = s
+		}
+	}
+	return flight{p, m.calls, m.floods}
+}
+
+func (m *model) snapshot(counts func(modelKey) bool) []string {
+	var out []string
+	for k, s := range m.state {
+		if counts(k) {
+			if k.fixed {
+				k.method = "slow"
+			}
+			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, k.guess, s.until.Sub(m.now)))
+		}
+	}
+	slices.Sort(out)
+	return out
 }

@@ -1,7 +1,6 @@
-package flood_test
+package floods_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/gotd/td/clock"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // handClock is moved by hand, in both directions. Its times have no monotonic
@@ -48,37 +48,37 @@ type (
 		hits     int
 		longest  time.Time // of those that led to it
 
-		first int       // the call that goes first, 0: none
-		turn  time.Time // until when the others wait for it
-		look  time.Time // when a guess is looked into next
-		looks int
+		first     int       // the call that goes first, 0: none
+		turn      time.Time // until when the others wait for it
+		nextProbe time.Time // of a guess
+		probed    int
 	}
 	proof struct { // a call that came through
-		call flood.Call
+		call floods.Call
 		sent int // floods there were when it was sent
 	}
 	flight struct {
-		pass flood.Pass
+		pass floods.Pass
 		id   int
 		sent int
 	}
 )
 
-func chatKey(c flood.Call) modelKey {
+func chatKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat}
 }
-func methodKey(c flood.Call, guess bool) modelKey {
+func methodKey(c floods.Call, guess bool) modelKey {
 	return modelKey{scope: flood.Method, dc: c.DC, method: c.Method, guess: guess}
 }
-func accountKey(c flood.Call) modelKey {
+func accountKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Account, dc: c.DC, reads: c.Reads, guess: true}
 }
-func slowKey(c flood.Call) modelKey {
+func slowKey(c floods.Call) modelKey {
 	return modelKey{scope: flood.Chat, dc: c.DC, chat: c.Chat, fixed: true}
 }
 
 // covering are the keys of what holds the call back when it stands.
-func covering(c flood.Call) []modelKey {
+func covering(c floods.Call) []modelKey {
 	ks := []modelKey{chatKey(c), methodKey(c, false)}
 	if c.Method == "messages.sendMessage" || c.Method == "messages.sendMedia" {
 		ks = append(ks, slowKey(c))
@@ -118,9 +118,9 @@ func agree(a, b time.Duration) bool {
 	return 2*min(a, b) >= max(a, b) || (a-b).Abs() <= 2*time.Second
 }
 
-// lookAfter is 5 s, 20 s, 80 s, 320 s, 10 min, 10 min …
-func lookAfter(looks int) time.Duration {
-	return min(10*time.Minute, time.Duration(5*math.Pow(4, float64(looks)))*time.Second)
+// probeAfter is 5 s, 20 s, 80 s, 320 s, 10 min, 10 min …
+func probeAfter(probed int) time.Duration {
+	return min(10*time.Minute, time.Duration(5*math.Pow(4, float64(probed)))*time.Second)
 }
 
 // reached is where a flood belongs, and until when at most.
@@ -133,7 +133,7 @@ type reached struct {
 	last   time.Time
 }
 
-func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
+func (m *model) widened(c floods.Call, sent int, wait time.Duration, k modelKey, evidence func(modelKey, standing) bool) (r reached, ok bool) {
 	r.key = k
 	old := m.state[k]
 	left := old.until.Sub(m.now)
@@ -144,7 +144,7 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 	case left > 0 && agree(left, wait): // one more that was on the wire
 		r.most = old.until
 		for e, s := range m.state {
-			if m.testifies(c, wait, k, e, s) && evidence(e, s) && s.until.After(r.most) {
+			if m.isEvidence(c, wait, k, e, s) && evidence(e, s) && s.until.After(r.most) {
 				r.most = s.until
 			}
 		}
@@ -155,7 +155,7 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 		return r, true
 	}
 	for e, s := range m.state {
-		if !m.testifies(c, wait, k, e, s) || !evidence(e, s) {
+		if !m.isEvidence(c, wait, k, e, s) || !evidence(e, s) {
 			continue
 		}
 		r.hits += s.hits
@@ -177,12 +177,12 @@ func (m *model) widened(c flood.Call, sent int, wait time.Duration, k modelKey, 
 	return r, r.proves
 }
 
-// testifies: the flood e stands, was met here, agrees, and nothing in k came through since.
-func (m *model) testifies(c flood.Call, wait time.Duration, k, e modelKey, s standing) bool {
+// isEvidence: the flood e stands, was met here, agrees, and nothing in k came through since.
+func (m *model) isEvidence(c floods.Call, wait time.Duration, k, e modelKey, s standing) bool {
 	return !e.fixed && !s.restored && m.ahead(e) && e.dc == c.DC && agree(s.until.Sub(m.now), wait) && !m.provenSince(k, s.since)
 }
 
-func (m *model) reach(c flood.Call, sent int, wait time.Duration) (all []reached) {
+func (m *model) reach(c floods.Call, sent int, wait time.Duration) (all []reached) {
 	if c.Chat == 0 {
 		all = append(all, reached{key: methodKey(c, false)})
 	} else {
@@ -209,7 +209,7 @@ func (m *model) reach(c flood.Call, sent int, wait time.Duration) (all []reached
 
 func (m *model) flooded(f flight, wait time.Duration) {
 	m.floods++
-	c := f.pass.Call()
+	c := f.pass.Call
 	all := m.reach(c, f.sent, wait)
 	repeats := 0
 	for _, r := range all {
@@ -226,8 +226,8 @@ func (m *model) flooded(f flight, wait time.Duration) {
 	}
 	for k, s := range m.state {
 		if s.first == f.id { // it has looked
-			s.looks++
-			s.look = m.now.Add(lookAfter(s.looks))
+			s.probed++
+			s.nextProbe = m.now.Add(probeAfter(s.probed))
 			m.state[k] = s
 		}
 	}
@@ -237,12 +237,12 @@ func (m *model) flooded(f flight, wait time.Duration) {
 		if fresh {
 			s.first = 0
 			if r.proves {
-				s.looks = 0
+				s.probed = 0
 			}
 			if !m.stands(r.key) && !m.lingers(r.key) {
 				s.hits = 0
 			}
-			s.look = m.now.Add(lookAfter(s.looks))
+			s.nextProbe = m.now.Add(probeAfter(s.probed))
 		}
 		until := m.now.Add(hold)
 		for _, led := range []time.Time{until, r.last} {
@@ -284,14 +284,14 @@ func (m *model) left(f flight) {
 
 func (m *model) slowMode(f flight, wait time.Duration) {
 	m.floods++
-	k := slowKey(f.pass.Call())
+	k := slowKey(f.pass.Call)
 	if until := m.now.Add(wait); until.After(m.state[k].until) {
 		m.state[k] = standing{until: until}
 	}
 	for k, s := range m.state {
 		if s.first == f.id {
-			s.looks++
-			s.look = m.now.Add(lookAfter(s.looks))
+			s.probed++
+			s.nextProbe = m.now.Add(probeAfter(s.probed))
 			m.state[k] = s
 		}
 	}
@@ -299,7 +299,7 @@ func (m *model) slowMode(f flight, wait time.Duration) {
 }
 
 func (m *model) passed(f flight) {
-	c := f.pass.Call()
+	c := f.pass.Call
 	m.proofs = append(m.proofs, proof{c, f.sent})
 	for _, k := range []modelKey{methodKey(c, true), accountKey(c)} {
 		if f.sent >= m.state[k].since {
@@ -321,59 +321,11 @@ func (m *model) restore(r flood.Record) {
 		old = standing{}
 	}
 	if !old.until.After(m.now) || !k.guess {
-		old.first, old.look = 0, m.now.Add(lookAfter(old.looks))
+		old.first, old.nextProbe = 0, m.now.Add(probeAfter(old.probed))
 	}
 	if !known || old.restored || r.Until.Sub(old.until) >= time.Second {
 		old.since, old.restored, old.reads = m.floods, true, r.Reads
 	}
 	old.until, old.wait, old.hits = r.Until, r.Wait, max(old.hits, r.Hits)
 	m.state[k] = old
-}
-
-// until is when the next call may go, zero for now.
-func (m *model) until(c flood.Call) (until time.Time) {
-	for _, k := range covering(c) {
-		s := m.state[k]
-		at := s.until
-		over := 10 * time.Second
-		if s.hits > 3 {
-			over = time.Minute
-		}
-		if k.guess && s.wait > over && s.look.Before(at) {
-			at = s.look
-		}
-		if s.first != 0 && s.turn.After(m.now) {
-			at = s.turn
-		}
-		if m.stands(k) && at.After(m.now) && at.After(until) {
-			until = at
-		}
-	}
-	return until
-}
-
-// sent notes that the call is let go: it goes first, where no other does.
-func (m *model) sent(p flood.Pass) flight {
-	m.calls++
-	for _, k := range covering(p.Call()) {
-		if s := m.state[k]; m.stands(k) {
-			s.first, s.turn = m.calls, m.now.Add(5*time.Second)
-			m.state[k] = s
-		}
-	}
-	return flight{p, m.calls, m.floods}
-}
-
-func (m *model) snapshot(counts func(modelKey) bool) []string {
-	var out []string
-	for k, s := range m.state {
-		if counts(k) {
-			if k.fixed {
-				k.method = "slow"
-			}
-			out = append(out, fmt.Sprint(k.scope, k.dc, k.method, k.chat, k.reads, k.guess, s.until.Sub(m.now)))
-		}
-	}
-	slices.Sort(out)
-	return out
 }

@@ -1,20 +1,31 @@
-package flood
+package floods
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirtg/weir/classify"
+	"github.com/weirtg/weir/flood"
 )
 
-// Call is what the [Book] has to know of a call.
+// Call is what the [Tracker] has to know of a call.
 type Call struct {
 	DC     int    // data centre, 0: the primary
 	Method string // TL name, such as messages.sendMessage
 	Chat   int64  // marked peer id, 0: the call is about no chat
 	Reads  bool   // the call only reads
 	// Inside marks a call made from inside another one that is on the wire, as
-	// gotd does when it moves to another data centre. It does not wait for the
-	// call that goes first after a deadline: that may be the very call it serves.
+	// gotd does when it moves to another data centre. It does not wait for a probe,
+	// which may be the very call that it serves.
 	Inside bool
+	// Category groups the methods that one limit covers. A flood of a call without one shows
+	// nothing about how its method is limited, as of a file part or a call that pays.
+	Category classify.Category
+	// Quiet: little else was sent to the chat lately, so that a flood is hardly about the chat.
+	// It is for [Tracker.Flooded] only, and may be set in [Pass.Call] before that.
+	Quiet bool
+	// Retried: the call itself was flooded before. It is for Flooded only, as Quiet is.
+	Retried bool
 }
 
 func (c Call) String() string {
@@ -24,52 +35,15 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s in chat %d", c.Method, c.Chat)
 }
 
-// Scope says how far a flood reaches. Each is within one data centre.
-type Scope uint8
-
-const (
-	// Chat is one method in one chat; for slow mode, everything that sends to
-	// the chat.
-	Chat Scope = iota + 1
-	// Method is one method in all chats.
-	Method
-	// Account is all methods that read, or all that do not.
-	Account
-)
-
-// String returns "chat", "method" or "account".
-func (s Scope) String() string {
-	switch s {
-	case Chat:
-		return "chat"
-	case Method:
-		return "method"
-	case Account:
-		return "account"
-	default:
-		return "unknown"
-	}
-}
-
-// sends reports whether slow mode holds for the method.
-func sends(method string) bool {
-	switch method {
-	case "messages.sendMessage", "messages.sendMedia", "messages.sendMultiMedia",
-		"messages.forwardMessages", "messages.sendInlineBotResult":
-		return true
-	}
-	return false
-}
-
 // isUpdates reports whether the method asks for missed updates. Without its answer a
 // client is deaf, so only a flood of that very method holds it back, never a guess.
 func isUpdates(method string) bool { return strings.HasPrefix(method, "updates.") }
 
 // key names a record: what the flood belongs to.
 type key struct {
-	scope Scope
-	// fixed keeps the kinds whose reach Telegram tells apart from FLOOD_WAIT,
-	// whose reach is inferred: they neither widen nor count as evidence.
+	scope flood.Scope
+	// fixed keeps the kinds whose scope Telegram tells apart from FLOOD_WAIT,
+	// whose scope is inferred: they neither widen nor count as evidence.
 	fixed bool
 	// inferred keeps a scope that is a guess apart from the same scope as the server
 	// told it. The account's is always a guess.
@@ -83,11 +57,11 @@ type key struct {
 
 // class numbers what keys differ in besides the call, from 0 to 5.
 func (k key) class() int {
-	class := int(k.scope - Chat)
+	class := int(k.scope - flood.Chat)
 	switch {
 	case k.fixed:
 		class += 3
-	case k.scope == Method && k.inferred:
+	case k.scope == flood.Method && k.inferred:
 		class = 5 // of the account nothing is fixed
 	}
 	return class
@@ -98,9 +72,9 @@ func (k key) covers(c Call) bool {
 		return false
 	}
 	switch k.scope {
-	case Chat:
-		return k.chat == c.Chat && (k.method == c.Method || k.method == "" && sends(c.Method))
-	case Method:
+	case flood.Chat:
+		return k.chat == c.Chat && (k.method == c.Method || k.method == "" && flood.HeldBySlowMode(c.Method))
+	case flood.Method:
 		return k.method == c.Method
 	default:
 		return k.reads == c.Reads
@@ -108,29 +82,29 @@ func (k key) covers(c Call) bool {
 }
 
 func (c Call) chatKey() key {
-	return key{scope: Chat, dc: c.DC, method: c.Method, chat: c.Chat}
+	return key{scope: flood.Chat, dc: c.DC, method: c.Method, chat: c.Chat}
 }
-func (c Call) methodKey() key { return key{scope: Method, dc: c.DC, method: c.Method} }
+func (c Call) methodKey() key { return key{scope: flood.Method, dc: c.DC, method: c.Method} }
 
 // guessedKey is the method's when that is inferred.
 func (c Call) guessedKey() key {
-	return key{scope: Method, inferred: true, dc: c.DC, method: c.Method}
+	return key{scope: flood.Method, inferred: true, dc: c.DC, method: c.Method}
 }
 func (c Call) accountKey() key {
-	return key{scope: Account, inferred: true, dc: c.DC, reads: c.Reads}
+	return key{scope: flood.Account, inferred: true, dc: c.DC, reads: c.Reads}
 }
 
-// fixedKey is where a flood of the kind is kept, for the kinds whose reach is told.
-func (c Call) fixedKey(kind Kind) key {
+// fixedKey is where a flood of the kind is kept, for the kinds whose scope is told.
+func (c Call) fixedKey(kind flood.Kind) key {
 	k := c.chatKey()
 	switch {
-	case kind == SlowMode:
+	case kind == flood.SlowMode:
 		// A chat that is not known is still not all chats: 0 stands for the
 		// calls whose chat nobody could tell.
-		if sends(c.Method) {
+		if flood.HeldBySlowMode(c.Method) {
 			k.method = ""
 		}
-	case kind == PremiumWait, c.Chat == 0:
+	case kind == flood.PremiumWait, c.Chat == 0:
 		k = c.methodKey()
 	}
 	k.fixed = true
@@ -145,7 +119,7 @@ func (c Call) keys() (ks [maxCovering]key, n int) {
 	}
 	ks[4].fixed, ks[5].fixed, ks[6].fixed = true, true, true
 	ks[6].method = "" // slow mode
-	if sends(c.Method) {
+	if flood.HeldBySlowMode(c.Method) {
 		return ks, maxCovering
 	}
 	return ks, maxCovering - 1

@@ -1,11 +1,8 @@
-package flood_test
+package floods_test
 
 import (
 	"context"
 	"errors"
-	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,306 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
-
-const forever = time.Duration(math.MaxInt64)
-
-func send(chat int64) flood.Call {
-	return flood.Call{Method: "messages.sendMessage", Chat: chat}
-}
-
-func notice(t testing.TB, msg string) flood.Notice {
-	t.Helper()
-	n, ok := flood.Parse(420, msg)
-	require.True(t, ok, msg)
-	return n
-}
-
-// enter expects the call to be let go.
-func enter(t testing.TB, b *flood.Book, call flood.Call) flood.Pass {
-	t.Helper()
-	p, err := b.Enter(t.Context(), call, forever)
-	require.NoError(t, err)
-	return p
-}
-
-// sent expects the call to be let go at once.
-func sent(t testing.TB, b *flood.Book, call flood.Call) flood.Pass {
-	t.Helper()
-	p, err := b.Enter(t.Context(), call, 0)
-	require.NoError(t, err)
-	require.Zero(t, p.Waited)
-	return p
-}
-
-// held expects that the call would have to wait.
-func held(t testing.TB, b *flood.Book, call flood.Call) *flood.WaitError {
-	t.Helper()
-	_, err := b.Enter(t.Context(), call, 0)
-	e, ok := errors.AsType[*flood.WaitError](err)
-	require.True(t, ok, "%v: %v", call, err)
-	return e
-}
-
-func flooded(t testing.TB, b *flood.Book, call flood.Call, msg string) flood.Record {
-	t.Helper()
-	return b.Flooded(sent(t, b, call), notice(t, msg))
-}
-
-func through(t testing.TB, b *flood.Book, call flood.Call) {
-	t.Helper()
-	b.Passed(sent(t, b, call))
-}
-
-func TestAWaitIsServedOnceAndNotAgainLongAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		start := time.Now()
-		r := flooded(t, b, send(1), "FLOOD_WAIT_30")
-		require.Equal(t, start.Add(30*time.Second), r.Until)
-		require.Equal(t, flood.Chat, r.Scope)
-		require.True(t, r.News)
-		require.False(t, r.Widened)
-
-		// A call made ten seconds later waits for what is left.
-		time.Sleep(10 * time.Second)
-		p := enter(t, b, send(1))
-		require.Equal(t, 20*time.Second, p.Waited)
-		b.Passed(p)
-
-		// And one made an hour later for nothing, nor does it keep others waiting.
-		require.Empty(t, b.Snapshot())
-		time.Sleep(time.Hour)
-		sent(t, b, send(1))
-		sent(t, b, send(1))
-	})
-}
-
-func TestAFloodThatNobodyWaitedForEndsByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		inFlight := sent(t, b, send(1))
-		require.Equal(t, 1, flooded(t, b, send(1), "FLOOD_WAIT_5").Hits)
-		time.Sleep(5 * time.Second)
-		require.Equal(t, 1, b.Flooded(inFlight, notice(t, "FLOOD_WAIT_5")).Hits, "another flood, not the same")
-		require.Len(t, b.Snapshot(), 1)
-		time.Sleep(5 * time.Second)
-		require.Empty(t, b.Snapshot())
-		sent(t, b, send(1))
-		sent(t, b, send(1))
-	})
-}
-
-func TestOneFloodedChatDoesNotFreezeTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		flooded(t, b, send(1), "FLOOD_WAIT_300")
-		held(t, b, send(1))
-		for chat := range int64(1000) {
-			through(t, b, send(chat+2))
-		}
-		through(t, b, flood.Call{Method: "messages.sendMedia", Chat: 1})
-
-		// A second noisy chat, and a third: the quiet ones go on.
-		flooded(t, b, send(2), "FLOOD_WAIT_300")
-		through(t, b, send(4))
-		r := flooded(t, b, send(3), "FLOOD_WAIT_300")
-		require.Equal(t, flood.Chat, r.Scope)
-		through(t, b, send(4))
-	})
-}
-
-func TestSlowModeHoldsOnlyWhatSendsToItsChat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		flooded(t, b, send(1), "SLOWMODE_WAIT_3600")
-		r := flooded(t, b, send(2), "SLOWMODE_WAIT_3600")
-		require.Equal(t, flood.Chat, r.Scope, "two chats in slow mode are two chats")
-		for _, method := range []string{
-			"sendMessage", "sendMedia", "sendMultiMedia", "forwardMessages", "sendInlineBotResult",
-		} {
-			e := held(t, b, flood.Call{Method: "messages." + method, Chat: 1})
-			require.Equal(t, flood.SlowMode, e.Kind)
-			sent(t, b, flood.Call{Method: "messages." + method, Chat: 3})
-		}
-		for _, method := range []string{"editMessage", "deleteMessages", "getHistory", "setTyping"} {
-			sent(t, b, flood.Call{Method: "messages." + method, Chat: 1})
-		}
-
-		// Where the chat of a call is not known, slow mode is still not everybody's.
-		flooded(t, b, send(0), "SLOWMODE_WAIT_3600")
-		held(t, b, send(0))
-		sent(t, b, send(3))
-	})
-}
-
-func TestMessagesToASlowChatGoOneByOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		var (
-			wg      sync.WaitGroup
-			mu      sync.Mutex
-			next    time.Time // when the chat takes the next message
-			refused int
-		)
-		for range 5 {
-			wg.Go(func() {
-				for {
-					p := enter(t, b, send(1))
-					b.Sent(&p)
-					time.Sleep(50 * time.Millisecond)
-					mu.Lock()
-					left := time.Until(next)
-					if left <= 0 {
-						next = time.Now().Add(30 * time.Second)
-					} else {
-						refused++
-					}
-					mu.Unlock()
-					if left <= 0 {
-						b.Passed(p)
-						return
-					}
-					b.Flooded(p, flood.Notice{Kind: flood.SlowMode, Wait: left})
-				}
-			})
-		}
-		start := time.Now()
-		wg.Wait()
-		require.Equal(t, 7, refused, "the four sent at first, then one for each message")
-		require.Less(t, time.Since(start), 125*time.Second)
-		require.Empty(t, b.Snapshot())
-	})
-}
-
-func TestThirtyFilePartsFloodedTogetherAreNotSentAgainTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		part := flood.Call{DC: 2, Method: "upload.saveFilePart"}
-		var (
-			wg      sync.WaitGroup
-			news    atomic.Int32
-			arrived = map[time.Duration]int{} // when, how many
-			mu      sync.Mutex
-		)
-		start := time.Now()
-		for range 30 {
-			wg.Go(func() {
-				for attempt := range 2 {
-					p, err := b.Enter(t.Context(), part, 10*time.Second)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					b.Sent(&p)
-					mu.Lock()
-					arrived[time.Since(start)]++
-					mu.Unlock()
-					time.Sleep(50 * time.Millisecond) // the round trip
-					if attempt == 1 {
-						b.Passed(p)
-					} else if b.Flooded(p, notice(t, "FLOOD_WAIT_10")).News {
-						news.Add(1)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		require.Equal(t, map[time.Duration]int{
-			0:                        30,
-			10050 * time.Millisecond: 1,
-			10100 * time.Millisecond: 29,
-		}, arrived)
-		require.EqualValues(t, 1, news.Load(), "thirty floods are one piece of news")
-		require.Empty(t, b.Snapshot())
-	})
-}
-
-func TestOfAThousandCallsOneGoesFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		flooded(t, b, send(1), "FLOOD_WAIT_60")
-		var (
-			wg   sync.WaitGroup
-			gone = make(chan flood.Pass, 1000)
-		)
-		for range 1000 {
-			wg.Go(func() { gone <- enter(t, b, send(1)) })
-		}
-		synctest.Wait()
-		require.Equal(t, 1000, b.Snapshot()[0].Waiting)
-		time.Sleep(60 * time.Second)
-		synctest.Wait()
-		require.Len(t, gone, 1)
-
-		// For as long as it may take, and whoever comes anew.
-		time.Sleep(flood.FirstTimeout - time.Second)
-		require.Equal(t, time.Second, held(t, b, send(1)).Wait)
-		synctest.Wait()
-		require.Len(t, gone, 1)
-
-		// Flooded again: all wait for the new deadline, then one goes first.
-		r := b.Flooded(<-gone, notice(t, "FLOOD_WAIT_60"))
-		require.True(t, r.News)
-		require.Equal(t, 2, r.Hits)
-		require.Equal(t, 1, r.Repeats)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Empty(t, gone, "and a second more, as a minute was not enough")
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Len(t, gone, 1)
-
-		p := <-gone
-		require.Equal(t, flood.Released{Scope: flood.Chat, Calls: 998}, b.Opens(p))
-		b.Passed(p)
-		wg.Wait()
-		require.Len(t, gone, 998)
-		require.Empty(t, b.Snapshot())
-	})
-}
-
-func TestACallThatWasToGoFirstAndDoesNotHandsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		flooded(t, b, send(1), "FLOOD_WAIT_5")
-		gone := make(chan flood.Pass, 3)
-		for range 3 {
-			go func() { gone <- enter(t, b, send(1)) }()
-		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		for range 3 {
-			require.Len(t, gone, 1)
-			p := <-gone
-			b.Left(p)
-			b.Left(p) // once too often: no harm
-			synctest.Wait()
-		}
-		require.Empty(t, gone)
-		require.Empty(t, b.Snapshot())
-
-		// A refusal that no waiting helps against hands over as well.
-		flooded(t, b, send(1), "FLOOD_WAIT_5")
-		for range 2 {
-			go func() { gone <- enter(t, b, send(1)) }()
-		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		r := b.Flooded(<-gone, notice(t, "FROZEN_METHOD_INVALID"))
-		require.Equal(t, flood.Frozen, r.Kind)
-		require.True(t, r.Until.IsZero())
-		synctest.Wait()
-		require.Len(t, gone, 1)
-	})
-}
 
 func TestACallThatWentFirstIsOvertakenByANewFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		late := sent(t, b, send(1))
 		flooded(t, b, send(1), "FLOOD_WAIT_5")
-		gone := make(chan flood.Pass, 3)
+		gone := make(chan floods.Pass, 3)
 		for range 3 {
 			go func() { gone <- enter(t, b, send(1)) }()
 		}
@@ -338,7 +44,7 @@ func TestACallThatWentFirstIsOvertakenByANewFlood(t *testing.T) {
 
 func TestACancelledCallLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_60")
 		start := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -346,25 +52,25 @@ func TestACancelledCallLeavesAtOnce(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			cancel()
 		}()
-		_, err := b.Enter(ctx, send(1), forever)
+		_, err := b.Wait(ctx, send(1), forever)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "messages.sendMessage in chat 1")
 		require.Equal(t, 3*time.Second, time.Since(start))
 		require.Zero(t, b.Snapshot()[0].Waiting)
 
-		_, err = b.Enter(ctx, send(2), forever)
+		_, err = b.Wait(ctx, send(2), forever)
 		require.ErrorIs(t, err, context.Canceled, "no flood, no leave either")
 	})
 }
 
 func TestAContextThatEndsBeforeTheFloodIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_60")
 		ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := b.Enter(ctx, send(1), forever)
+		_, err := b.Wait(ctx, send(1), forever)
 		e, ok := errors.AsType[*flood.WaitError](err)
 		require.True(t, ok, err)
 		require.Equal(t, flood.ContextDeadline, e.Reason)
@@ -374,11 +80,11 @@ func TestAContextThatEndsBeforeTheFloodIsRefusedAtOnce(t *testing.T) {
 
 func TestAWaitOfAWholeDayIsSaidAndNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		call := flood.Call{DC: 4, Method: "messages.sendMessage", Chat: -100500}
+		b := floods.New(floods.Options{})
+		call := floods.Call{DC: 4, Method: "messages.sendMessage", Chat: -100500}
 		until := flooded(t, b, call, "FLOOD_WAIT_74089").Until
 		start := time.Now()
-		_, err := b.Enter(t.Context(), call, flood.Default.Limit())
+		_, err := b.Wait(t.Context(), call, flood.Default.Limit())
 		require.ErrorIs(t, err, flood.ErrGivenUp)
 		require.Zero(t, time.Since(start))
 		e, _ := errors.AsType[*flood.WaitError](err)
@@ -420,8 +126,8 @@ func TestTheErrorSaysWhichCallItWasAndIsNoFloodToGotd(t *testing.T) {
 
 func TestTheLimitOfACallHoldsOnEveryPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		inFlight := []flood.Pass{sent(t, b, send(1)), sent(t, b, send(1)), sent(t, b, send(0)), sent(t, b, send(1))}
+		b := floods.New(floods.Options{})
+		inFlight := []floods.Pass{sent(t, b, send(1)), sent(t, b, send(1)), sent(t, b, send(0)), sent(t, b, send(1))}
 		b.Flooded(inFlight[0], notice(t, "FLOOD_WAIT_10"))
 		type result struct {
 			after time.Duration
@@ -431,7 +137,7 @@ func TestTheLimitOfACallHoldsOnEveryPath(t *testing.T) {
 		wait := func(limit time.Duration) <-chan result {
 			done := make(chan result, 1)
 			go func() {
-				_, err := b.Enter(t.Context(), send(1), limit)
+				_, err := b.Wait(t.Context(), send(1), limit)
 				done <- result{time.Since(start), err}
 			}()
 			return done
@@ -482,8 +188,8 @@ func TestTheLimitOfACallHoldsOnEveryPath(t *testing.T) {
 
 func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		call := flood.Call{Method: "messages.getDialogs", Reads: true}
+		b := floods.New(floods.Options{})
+		call := floods.Call{Method: "messages.getDialogs", Reads: true}
 		flooded(t, b, call, "FLOOD_WAIT_5")
 		outer := enter(t, b, call) // goes first
 		held(t, b, call)
@@ -493,7 +199,7 @@ func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 		flooded(t, b, send(1), "FLOOD_WAIT_1") // that concerns it not
 		require.False(t, b.Covered(call, inner))
 		b.Flooded(inner, notice(t, "FLOOD_WAIT_5"))
-		require.True(t, b.Covered(outer.Call(), outer), "flooded again: no longer first")
+		require.True(t, b.Covered(outer.Call, outer), "flooded again: no longer first")
 
 		// It waits for deadlines as any other.
 		inner = enter(t, b, call)
@@ -503,7 +209,7 @@ func TestACallInsideAnotherDoesNotWaitForIt(t *testing.T) {
 
 func TestAFloodThatArrivesBeforeSendingIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		one, two, other := sent(t, b, send(1)), sent(t, b, send(1)), sent(t, b, send(2))
 		require.False(t, b.Covered(send(1), two))
 		b.Flooded(one, notice(t, "FLOOD_WAIT_5"))
@@ -513,7 +219,7 @@ func TestAFloodThatArrivesBeforeSendingIsNoticed(t *testing.T) {
 		// The one that goes first is not in its own way, but for a new flood.
 		straggler := other
 		time.Sleep(time.Second)
-		gone := make(chan flood.Pass, 2)
+		gone := make(chan floods.Pass, 2)
 		for range 2 {
 			go func() { gone <- enter(t, b, send(1)) }()
 		}
@@ -537,7 +243,7 @@ func TestAFloodThatArrivesBeforeSendingIsNoticed(t *testing.T) {
 
 func TestAWaitWithoutANumberGrowsWhenItComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		for _, msg := range []string{"FLOOD_WAIT_0", "FLOOD_WAIT", "FLOOD_SKIP_FAILED_WAIT"} {
 			for _, want := range []int{1, 2, 4, 8, 16, 32, 64, 64} {
 				p := enter(t, b, send(1))
@@ -561,8 +267,8 @@ func TestAWaitWithoutANumberGrowsWhenItComesBack(t *testing.T) {
 
 func TestAStormOfZeroesInOneSecondIsOneFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		var storm []flood.Pass
+		b := floods.New(floods.Options{})
+		var storm []floods.Pass
 		for range 100 {
 			storm = append(storm, sent(t, b, send(1)))
 		}
@@ -576,7 +282,7 @@ func TestAStormOfZeroesInOneSecondIsOneFlood(t *testing.T) {
 
 func TestThousandsOfFloodedChatsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		for chat := range int64(2000) {
 			flooded(t, b, send(chat+1), "SLOWMODE_WAIT_5")
 		}
@@ -590,11 +296,11 @@ func TestThousandsOfFloodedChatsAreForgotten(t *testing.T) {
 
 func TestClearedFloodsLetOneGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_3600")
 		through(t, b, send(3))
 		flooded(t, b, send(2), "FLOOD_WAIT_3600")
-		gone := make(chan flood.Pass, 10)
+		gone := make(chan floods.Pass, 10)
 		for range 10 {
 			go func() { gone <- enter(t, b, send(1)) }()
 		}
@@ -616,8 +322,8 @@ func TestClearedFloodsLetOneGoFirst(t *testing.T) {
 
 func TestTheSnapshotIsSortedAndTellsWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		read := flood.Call{DC: 2, Method: "users.getUsers", Reads: true}
+		b := floods.New(floods.Options{})
+		read := floods.Call{DC: 2, Method: "users.getUsers", Reads: true}
 		flooded(t, b, read, "FLOOD_WAIT_7")
 		one, two := sent(t, b, send(7)), sent(t, b, send(5))
 		b.Flooded(one, notice(t, "FLOOD_WAIT_20"))

@@ -1,8 +1,7 @@
-package flood_test
+package floods_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,30 +9,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
-// restart is what a store and a new process make of the book's floods.
-func restart(t testing.TB, opts flood.Options, old *flood.Book) *flood.Book {
+// restart is what a store and a new process make of the tracker's floods.
+func restart(t testing.TB, opts floods.Options, old *floods.Tracker) *floods.Tracker {
 	t.Helper()
 	store := kept{}
 	store.put(t, old.Snapshot()...)
-	b := flood.NewBook(opts)
+	b := floods.New(opts)
 	b.Restore(store.all(t)...)
 	return b
 }
 
 func TestAFloodOutlivesTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		part := flood.Call{DC: 2, Method: "upload.getFile", Reads: true}
+		b := floods.New(floods.Options{})
+		part := floods.Call{DC: 2, Method: "upload.getFile", Reads: true}
 		flooded(t, b, send(0), "SLOWMODE_WAIT_60")
-		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_40")
-		flooded(t, b, flood.Call{Method: "a.two"}, "FLOOD_WAIT_30")
+		flooded(t, b, floods.Call{Method: "a.one"}, "FLOOD_WAIT_40")
+		flooded(t, b, floods.Call{Method: "a.two"}, "FLOOD_WAIT_30")
 		flooded(t, b, part, "FLOOD_PREMIUM_WAIT_9")
-		flooded(t, b, flood.Call{DC: 3, Method: "messages.sendMessage", Chat: -100500}, "FLOOD_WAIT_1209600")
+		flooded(t, b, floods.Call{DC: 3, Method: "messages.sendMessage", Chat: -100500}, "FLOOD_WAIT_1209600")
 		before := b.Snapshot()
 		require.Len(t, before, 6)
-		b = restart(t, flood.Options{}, b)
+		b = restart(t, floods.Options{}, b)
 		after := b.Snapshot()
 		for i := range before {
 			require.True(t, before[i].Until.Equal(after[i].Until))
@@ -42,14 +42,14 @@ func TestAFloodOutlivesTheProcess(t *testing.T) {
 		require.Equal(t, before, after)
 
 		time.Sleep(5 * time.Second)
-		require.Equal(t, 35*time.Second, held(t, b, flood.Call{Method: "a.one"}).Wait)
-		sent(t, b, flood.Call{Method: "a.three"}) // to look whether it is the account's
-		require.Equal(t, flood.Account, held(t, b, flood.Call{Method: "a.three"}).Scope)
+		require.Equal(t, 35*time.Second, held(t, b, floods.Call{Method: "a.one"}).Wait)
+		sent(t, b, floods.Call{Method: "a.three"}) // to look whether it is the account's
+		require.Equal(t, flood.Account, held(t, b, floods.Call{Method: "a.three"}).Scope)
 		require.Equal(t, 4*time.Second, held(t, b, part).Wait)
-		sent(t, b, flood.Call{Method: "users.getUsers", Reads: true})
+		sent(t, b, floods.Call{Method: "users.getUsers", Reads: true})
 
 		// After the deadline one goes first, as ever.
-		gone := make(chan flood.Pass, 2)
+		gone := make(chan floods.Pass, 2)
 		for range 2 {
 			go func() { gone <- enter(t, b, part) }()
 		}
@@ -80,7 +80,7 @@ func TestARecordIsWrittenForPeople(t *testing.T) {
 
 func TestAClockThatWasSetWhileTheProcessWasDown(t *testing.T) {
 	hand := &handClock{now: time.Unix(1e9, 0)}
-	old := flood.NewBook(flood.Options{Clock: hand})
+	old := floods.New(floods.Options{Clock: hand})
 	flooded(t, old, send(1), "FLOOD_WAIT_300")
 	text, err := json.Marshal(old.Snapshot()[0])
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestAClockThatWasSetWhileTheProcessWasDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := &handClock{now: hand.now.Add(tt.set)}
-			b := flood.NewBook(flood.Options{Clock: now})
+			b := floods.New(floods.Options{Clock: now})
 			b.Restore(rec)
 			if tt.left == 0 {
 				sent(t, b, send(1))
@@ -113,7 +113,7 @@ func TestAClockThatWasSetWhileTheProcessWasDown(t *testing.T) {
 
 func TestOfTwoDeadlinesTheLaterCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		mine := flooded(t, b, send(1), "FLOOD_WAIT_30")
 		at := func(d time.Duration) flood.Record {
 			r := mine
@@ -138,13 +138,13 @@ func TestOfTwoDeadlinesTheLaterCounts(t *testing.T) {
 
 func TestCallsThatWaitHearOfAFloodElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_5")
 		start := time.Now()
-		patient, hasty := make(chan flood.Pass, 1), make(chan error, 1)
+		patient, hasty := make(chan floods.Pass, 1), make(chan error, 1)
 		go func() { patient <- enter(t, b, send(1)) }()
 		go func() {
-			_, err := b.Enter(t.Context(), send(1), 10*time.Second)
+			_, err := b.Wait(t.Context(), send(1), 10*time.Second)
 			hasty <- err
 		}()
 		onItsWay := sent(t, b, send(2))
@@ -160,9 +160,9 @@ func TestCallsThatWaitHearOfAFloodElsewhere(t *testing.T) {
 
 func TestTheCallThatWentFirstIsOvertakenByAFloodElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		r := flooded(t, b, send(1), "FLOOD_WAIT_5")
-		gone := make(chan flood.Pass, 3)
+		gone := make(chan floods.Pass, 3)
 		for range 3 {
 			go func() { gone <- enter(t, b, send(1)) }()
 		}
@@ -189,7 +189,7 @@ func TestWhatWasToldIsNoEvidence(t *testing.T) {
 			r.Kind, r.Method, r.Until, r.Wait = flood.FloodWait, "messages.sendMessage", time.Now().Add(time.Minute), time.Minute
 			return r
 		}
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		before := sent(t, b, send(3))
 		b.Restore(told(flood.Record{Scope: flood.Chat, Chat: 1}))
 		require.Equal(t, flood.Chat, flooded(t, b, send(2), "FLOOD_WAIT_30").Scope, "one flood is one")
@@ -198,7 +198,7 @@ func TestWhatWasToldIsNoEvidence(t *testing.T) {
 		b.Restore(told(flood.Record{Scope: flood.Method, Why: "chats 1 and 2 were both flooded"}))
 		b.Passed(before)
 		held(t, b, send(4))
-		b.Sent(&before)
+		b.Start(&before)
 		b.Passed(before)
 		sent(t, b, send(4))
 		held(t, b, send(1))
@@ -207,7 +207,7 @@ func TestWhatWasToldIsNoEvidence(t *testing.T) {
 
 func TestAFloodThatComesBackFromTheStoreIsStillEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		r := flooded(t, b, send(1), "FLOOD_WAIT_30")
 		r.Until, r.Wait = r.Until.Add(time.Millisecond), r.Wait+time.Millisecond // another clock
 		b.Restore(r)
@@ -217,12 +217,12 @@ func TestAFloodThatComesBackFromTheStoreIsStillEvidence(t *testing.T) {
 
 func TestAFloodThatEndedEarlyElsewhereEndsHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := flood.NewBook(flood.Options{Journal: true}), flood.NewBook(flood.Options{Journal: true})
+		a, b := floods.New(floods.Options{Journal: true}), floods.New(floods.Options{Journal: true})
 		flooded(t, a, send(1), "FLOOD_WAIT_3600")
 		flooded(t, a, send(2), "FLOOD_WAIT_3600")
 		b.Restore(a.Changes()...)
 		held(t, b, send(3))
-		gone := make(chan flood.Pass, 2)
+		gone := make(chan floods.Pass, 2)
 		for range 2 {
 			go func() { gone <- enter(t, b, send(3)) }()
 		}
@@ -249,7 +249,7 @@ func TestAFloodThatEndedEarlyElsewhereEndsHere(t *testing.T) {
 
 func TestChangesTellWhatAStoreHasToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{Journal: true})
+		b := floods.New(floods.Options{Journal: true})
 		require.Empty(t, b.Changes())
 		one, two := sent(t, b, send(1)), sent(t, b, send(1))
 		b.Flooded(one, notice(t, "FLOOD_WAIT_30"))
@@ -294,7 +294,7 @@ func TestChangesTellWhatAStoreHasToKnow(t *testing.T) {
 
 func TestAJournalThatNobodyReadsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{Journal: true})
+		b := floods.New(floods.Options{Journal: true})
 		for round := range int64(50) {
 			for chat := range int64(100) {
 				flooded(t, b, send(1+chat+100*round), "SLOWMODE_WAIT_5")
@@ -306,117 +306,5 @@ func TestAJournalThatNobodyReadsIsBounded(t *testing.T) {
 		}
 		flooded(t, b, send(1), "SLOWMODE_WAIT_5")
 		require.Equal(t, 1, b.Pending())
-	})
-}
-
-func TestKeysAreShortAndTellRecordsApart(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
-	records := []flood.Record{
-		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMessage", Chat: 1},
-		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMessage", Chat: -1},
-		{Kind: flood.FloodWait, Scope: flood.Chat, Method: "messages.sendMedia", Chat: 1},
-		{Kind: flood.SlowMode, Scope: flood.Chat, Method: "messages.sendMessage", Chat: 1},
-		{Kind: flood.FloodWait, Scope: flood.Method, Method: "messages.sendMessage"},
-		{Kind: flood.PremiumWait, Scope: flood.Method, Method: "messages.sendMessage"},
-		{Kind: flood.FloodWait, Scope: flood.Method, Method: "messages.sendMessage", DC: 2},
-		{Kind: flood.FloodWait, Scope: flood.Account},
-		{Kind: flood.FloodWait, Scope: flood.Account, Reads: true},
-		{Kind: flood.FloodWait, Scope: flood.Method, Method: long},
-		{Kind: flood.FloodWait, Scope: flood.Method, Method: long + "y"},
-	}
-	seen := map[string]bool{}
-	for _, r := range records {
-		key := r.Key()
-		require.LessOrEqual(t, len(key), 512)
-		require.False(t, seen[key], key)
-		seen[key] = true
-	}
-	slow := flood.Record{Kind: flood.SlowMode, Scope: flood.Chat, Method: "messages.sendMedia", Chat: 1}
-	require.Equal(t, records[3].Key(), slow.Key(), "slow mode is of the chat")
-}
-
-func TestRecordsThatNoBookHasWrittenAreIgnored(t *testing.T) {
-	good := flood.Record{Kind: flood.FloodWait, Scope: flood.Method, Method: "a.b", Until: time.Now().Add(time.Minute), Wait: time.Minute}
-	for name, spoil := range map[string]func(r *flood.Record){
-		"no kind":             func(r *flood.Record) { r.Kind = 0 },
-		"no wait's kind":      func(r *flood.Record) { r.Kind = flood.PeerFlood },
-		"a kind too many":     func(r *flood.Record) { r.Kind = 200 },
-		"no scope":            func(r *flood.Record) { r.Scope = 0 },
-		"a scope too many":    func(r *flood.Record) { r.Scope = 9 },
-		"no method":           func(r *flood.Record) { r.Method = "" },
-		"a method of 1 MB":    func(r *flood.Record) { r.Method = strings.Repeat("x", 1<<20) },
-		"an account's method": func(r *flood.Record) { r.Scope = flood.Account },
-		"a chat's without":    func(r *flood.Record) { r.Scope = flood.Chat },
-		"a method's chat":     func(r *flood.Record) { r.Chat = 4 },
-		"no wait":             func(r *flood.Record) { r.Wait = 0 },
-		"a negative wait":     func(r *flood.Record) { r.Wait = -time.Minute },
-		"in 29 days":          func(r *flood.Record) { r.Until = time.Now().Add(29 * 24 * time.Hour) },
-		"in a thousand years": func(r *flood.Record) { r.Until = r.Until.AddDate(1000, 0, 0) },
-		"over":                func(r *flood.Record) { r.Until = time.Now().Add(-time.Nanosecond) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := flood.NewBook(flood.Options{})
-			r := good
-			spoil(&r)
-			b.Restore(r)
-			require.Zero(t, b.Len())
-			require.LessOrEqual(t, len(r.Key()), 512)
-			b.Restore(good, r)
-			require.Equal(t, 1, b.Len())
-		})
-	}
-	b := flood.NewBook(flood.Options{})
-	r := good
-	r.Hits, r.Repeats, r.Wait, r.Why = -5, -5, 1<<62, strings.Repeat("ж", 1000)
-	b.Restore(r)
-	got := b.Snapshot()[0]
-	require.Equal(t, []int{1, 0}, []int{got.Hits, got.Repeats})
-	require.Len(t, got.Why, 256)
-	require.LessOrEqual(t, got.Wait, flood.MaxWait+64*time.Second)
-}
-
-func FuzzRestore(f *testing.F) {
-	f.Add([]byte(`[{"kind":"flood_wait","scope":"chat","method":"messages.sendMessage","chat":1,"until":"2001-09-09T01:47:00Z","wait_ns":20000000000}]`))
-	f.Add([]byte(`[{"kind":"slow_mode","scope":"chat","method":"messages.sendMessage","until":"2001-09-09T01:47:00Z","wait_ns":9e18,"hits":-1,"repeats":99999999}]`))
-	f.Add([]byte(`[{"kind":"flood_wait","scope":"account","reads":true,"why":"\ud800","until":"9999-12-31T23:59:59Z","wait_ns":1},{"kind":"busy","scope":"method","method":"a.b"}]`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var records []flood.Record
-		if json.Unmarshal(text, &records) != nil {
-			return
-		}
-		hand := &handClock{now: time.Unix(1e9, 0)}
-		b := flood.NewBook(flood.Options{Clock: hand, Journal: true})
-		b.Restore(records...)
-		b.Restore(records...)
-		for _, r := range b.Snapshot() {
-			left := r.Until.Sub(hand.now)
-			if left <= 0 || left > r.Wait || r.Wait > flood.MaxWait+64*time.Second || r.Hits < 1 || r.Repeats < 0 {
-				t.Fatalf("%+v", r)
-			}
-			text, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var back flood.Record
-			if err := json.Unmarshal(text, &back); err != nil || back.Key() != r.Key() || len(r.Key()) > 512 {
-				t.Fatalf("%s: %v, %q, %q", text, err, back.Key(), r.Key())
-			}
-			call := flood.Call{DC: r.DC, Method: r.Method, Chat: r.Chat, Reads: r.Reads}
-			if _, err := b.Enter(t.Context(), call, 0); err == nil {
-				t.Fatalf("not held back: %+v", r)
-			}
-			again := flood.NewBook(flood.Options{Clock: hand})
-			again.Restore(back)
-			if again.Len() != 1 {
-				t.Fatalf("not restored: %s", text)
-			}
-		}
-		if len(b.Changes()) != 0 {
-			t.Fatal("tells what it was told")
-		}
-		hand.now = hand.now.Add(15 * 24 * time.Hour)
-		if len(b.Snapshot()) != 0 || b.Len() != 0 {
-			t.Fatalf("never ends: %+v", b.Snapshot())
-		}
 	})
 }

@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 // Whatever happens to the calls, none hangs, none waits longer than it may, and
@@ -19,7 +20,7 @@ import (
 func TestNobodyHangs(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
-			b := flood.NewBook(flood.Options{})
+			b := floods.New(floods.Options{})
 			var wg sync.WaitGroup
 			for worker := range uint64(40) {
 				wg.Go(func() {
@@ -54,8 +55,8 @@ func TestNobodyHangs(t *testing.T) {
 }
 
 // randomCall takes one call the whole way, as the user of a Book would.
-func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
-	call := flood.Call{
+func randomCall(t *testing.T, b *floods.Tracker, rnd *rand.Rand, inside bool) {
+	call := floods.Call{
 		DC:     rnd.IntN(2),
 		Method: []string{"messages.sendMessage", "messages.sendMedia", "messages.getHistory"}[rnd.IntN(3)],
 		Chat:   rnd.Int64N(3),
@@ -75,7 +76,7 @@ func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
 	}
 	for {
 		start := time.Now()
-		p, err := b.Enter(ctx, call, limit)
+		p, err := b.Wait(ctx, call, limit)
 		waited := time.Since(start)
 		if waited > limit+time.Second {
 			t.Errorf("waited %v with a limit of %v", waited, limit)
@@ -100,7 +101,7 @@ func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
 		if b.Covered(call, p) {
 			continue
 		}
-		b.Sent(&p)
+		b.Start(&p)
 		time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond)
 		if !inside && rnd.IntN(10) == 0 {
 			randomCall(t, b, rnd, true)
@@ -108,7 +109,7 @@ func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
 		n := flood.Notice{Kind: flood.FloodWait, Wait: time.Duration(1+rnd.IntN(6)) * time.Second}
 		switch rnd.IntN(9) {
 		case 0:
-			b.Left(p)
+			b.Abandon(p)
 			return
 		case 1, 2:
 		case 3:
@@ -131,10 +132,10 @@ func randomCall(t *testing.T, b *flood.Book, rnd *rand.Rand, inside bool) {
 // a method that another process met.
 type told struct {
 	mu    sync.Mutex
-	until map[flood.Call]time.Time
+	until map[floods.Call]time.Time
 }
 
-func (k *told) add(c flood.Call, until time.Time) {
+func (k *told) add(c floods.Call, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if until.After(k.until[c]) {
@@ -142,10 +143,10 @@ func (k *told) add(c flood.Call, until time.Time) {
 	}
 }
 
-func (k *told) about(c flood.Call) time.Time {
+func (k *told) about(c floods.Call) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	chat, method := k.until[c], k.until[flood.Call{Method: c.Method}]
+	chat, method := k.until[c], k.until[floods.Call{Method: c.Method}]
 	if method.After(chat) {
 		return method
 	}
@@ -157,10 +158,10 @@ func (k *told) about(c flood.Call) time.Time {
 func TestNeverIntoAKnownFlood(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
-			b := flood.NewBook(flood.Options{Journal: true})
-			known := &told{until: map[flood.Call]time.Time{}}
-			call := func(rnd *rand.Rand) flood.Call {
-				return flood.Call{Method: []string{"messages.sendMessage", "messages.editMessage"}[rnd.IntN(2)], Chat: 1 + rnd.Int64N(4)}
+			b := floods.New(floods.Options{Journal: true})
+			known := &told{until: map[floods.Call]time.Time{}}
+			call := func(rnd *rand.Rand) floods.Call {
+				return floods.Call{Method: []string{"messages.sendMessage", "messages.editMessage"}[rnd.IntN(2)], Chat: 1 + rnd.Int64N(4)}
 			}
 			var wg sync.WaitGroup
 			for worker := range uint64(30) {
@@ -169,7 +170,7 @@ func TestNeverIntoAKnownFlood(t *testing.T) {
 					for range 60 {
 						time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
 						c := call(rnd)
-						p, err := b.Enter(t.Context(), c, forever)
+						p, err := b.Wait(t.Context(), c, forever)
 						if err != nil {
 							t.Error(err)
 							return
@@ -182,11 +183,11 @@ func TestNeverIntoAKnownFlood(t *testing.T) {
 						if left := time.Until(before); left > 0 {
 							t.Errorf("%v went into a flood with %v to go", c, left)
 						}
-						b.Sent(&p)
+						b.Start(&p)
 						time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
 						switch rnd.IntN(8) {
 						case 0:
-							b.Left(p)
+							b.Abandon(p)
 						case 1:
 							n := flood.Notice{Kind: flood.FloodWait, Wait: time.Duration(1+rnd.IntN(3)) * time.Second}
 							until := time.Now().Add(n.Wait)
@@ -213,7 +214,7 @@ func TestNeverIntoAKnownFlood(t *testing.T) {
 							r.Scope, r.Chat = flood.Method, 0
 						}
 						b.Restore(r)
-						known.add(flood.Call{Method: r.Method, Chat: r.Chat}, r.Until)
+						known.add(floods.Call{Method: r.Method, Chat: r.Chat}, r.Until)
 						b.Changes()
 					}
 				})
@@ -228,18 +229,18 @@ func TestNeverIntoAKnownFlood(t *testing.T) {
 
 // Calls that are refused, and calls that no flood concerns, do not queue for one another.
 func TestRefusalsByAKnownFloodAreMadeAtATime(t *testing.T) {
-	b := flood.NewBook(flood.Options{})
-	one, other := flood.Call{Method: "a.one"}, flood.Call{Method: "a.other"}
+	b := floods.New(floods.Options{})
+	one, other := floods.Call{Method: "a.one"}, floods.Call{Method: "a.other"}
 	flooded(t, b, send(1), "FLOOD_WAIT_3600")
 	flooded(t, b, send(2), "SLOWMODE_WAIT_3600")
 	flooded(t, b, one, "FLOOD_PREMIUM_WAIT_3600")
-	flooded(t, b, flood.Call{DC: 2, Method: "a.one"}, "FLOOD_WAIT_3600")
-	require.Equal(t, flood.Account, flooded(t, b, flood.Call{DC: 2, Method: "a.other"}, "FLOOD_WAIT_3600").Scope)
+	flooded(t, b, floods.Call{DC: 2, Method: "a.one"}, "FLOOD_WAIT_3600")
+	require.Equal(t, flood.Account, flooded(t, b, floods.Call{DC: 2, Method: "a.other"}, "FLOOD_WAIT_3600").Scope)
 	done := make(chan struct{})
-	go flood.Share(b, func() {
+	go floods.Share(b, func() {
 		defer close(done)
 		for range 100 {
-			for _, c := range []flood.Call{send(1), send(2), one, {DC: 2, Method: "a.one"}, {DC: 2, Method: "a.third"}} {
+			for _, c := range []floods.Call{send(1), send(2), one, {DC: 2, Method: "a.one"}, {DC: 2, Method: "a.third"}} {
 				held(t, b, c)
 			}
 			sent(t, b, send(3))

@@ -1,4 +1,4 @@
-package flood_test
+package floods_test
 
 import (
 	"testing"
@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 )
 
 func TestARepeatedFloodHoldsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		again := func(msg string) time.Duration {
 			p := enter(t, b, send(1))
 			start := time.Now()
@@ -37,8 +38,8 @@ func TestARepeatedFloodHoldsLonger(t *testing.T) {
 
 func TestFloodsOfOneStormAreNoRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
-		var storm []flood.Pass
+		b := floods.New(floods.Options{})
+		var storm []floods.Pass
 		for range 30 {
 			storm = append(storm, sent(t, b, send(1)))
 		}
@@ -53,7 +54,7 @@ func TestFloodsOfOneStormAreNoRepeats(t *testing.T) {
 func TestExactWaitsAreTrusted(t *testing.T) {
 	for _, msg := range []string{"SLOWMODE_WAIT_30", "FLOOD_PREMIUM_WAIT_30"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := flood.NewBook(flood.Options{})
+			b := floods.New(floods.Options{})
 			for range 5 {
 				p := enter(t, b, send(1))
 				r := b.Flooded(p, notice(t, msg))
@@ -66,10 +67,10 @@ func TestExactWaitsAreTrusted(t *testing.T) {
 
 func TestARepeatIsRememberedOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		flooded(t, b, send(1), "FLOOD_WAIT_10")
 		require.Equal(t, 1, b.Flooded(enter(t, b, send(1)), notice(t, "FLOOD_WAIT_10")).Repeats)
-		b = restart(t, flood.Options{}, b)
+		b = restart(t, floods.Options{}, b)
 		r := b.Flooded(enter(t, b, send(1)), notice(t, "FLOOD_WAIT_10"))
 		require.Equal(t, 2, r.Repeats)
 		require.Equal(t, 12*time.Second, time.Until(r.Until))
@@ -78,10 +79,10 @@ func TestARepeatIsRememberedOverARestart(t *testing.T) {
 
 func TestWhoWasLetGoIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := flood.NewBook(flood.Options{})
+		b := floods.New(floods.Options{})
 		require.Zero(t, b.Opens(sent(t, b, send(1))))
-		wait := func(n int, call flood.Call) chan flood.Pass {
-			gone := make(chan flood.Pass, n)
+		wait := func(n int, call floods.Call) chan floods.Pass {
+			gone := make(chan floods.Pass, n)
 			for range n {
 				go func() { gone <- enter(t, b, call) }()
 			}
@@ -96,19 +97,19 @@ func TestWhoWasLetGoIsTold(t *testing.T) {
 		b.Passed(p)
 
 		// The account's.
-		flooded(t, b, flood.Call{Method: "a.one"}, "FLOOD_WAIT_5")
+		flooded(t, b, floods.Call{Method: "a.one"}, "FLOOD_WAIT_5")
 		require.Equal(t, flood.Account, flooded(t, b, send(2), "FLOOD_WAIT_3").Scope)
-		gone := wait(5, flood.Call{Method: "a.two"})
+		gone := wait(5, floods.Call{Method: "a.two"})
 		other := wait(3, send(7))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, len(gone)+len(other))
-		var first flood.Pass
+		var first floods.Pass
 		select {
 		case first = <-gone:
 		case first = <-other:
 		}
-		require.Equal(t, flood.Released{Scope: flood.Account, Calls: 7}, b.Opens(first))
+		require.Equal(t, floods.Released{Scope: flood.Account, Calls: 7}, b.Opens(first))
 		synctest.Wait()
 		require.Zero(t, len(gone)+len(other), "not yet")
 		require.Empty(t, b.Passed(first))
