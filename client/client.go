@@ -29,13 +29,14 @@ import (
 // Client is a Telegram client with a limiter. Make one with [New]. It is safe for
 // concurrent use.
 type Client struct {
-	telegram *telegram.Client
-	choke    *invoke.Middleware
-	updates  *dispatch.Dispatcher // nil without a handler
-	conn     *connection
-	self     *self
-	allowCDN bool
-	ran      atomic.Bool
+	telegram   *telegram.Client
+	choke      *invoke.Middleware
+	updates    *dispatch.Dispatcher // nil without a handler
+	endUpdates func()               // nil without one of the client's own
+	conn       *connection
+	self       *self
+	allowCDN   bool
+	ran        atomic.Bool
 }
 
 // New returns a client that is not connected yet; see [Client.Run]. The error names
@@ -115,7 +116,8 @@ func (c *Client) learningDC(next tg.Invoker) telegram.InvokeFunc {
 // with a [*flood.WaitError] if it is the main connection's; a pool waits.
 //
 // Run ends the contexts of the update handlers and returns when they have returned.
-// Updates that still wait for a handler are dropped.
+// Updates that still wait for a handler are dropped. It does not wait for the handlers of a
+// Dispatcher that the program made, whose Close does.
 //
 // As soon as ctx is done, every call that waits in the choke point ends with
 // [invoke.ErrClosed], whatever context it has, and so does every call after Run. A
@@ -124,8 +126,8 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 	if c.ran.Swap(true) {
 		return errors.New("client: a client runs once: make another with New")
 	}
-	if c.updates != nil {
-		defer c.updates.Close()
+	if c.endUpdates != nil {
+		defer c.endUpdates()
 	}
 	defer c.choke.Close() // first, since handlers may wait for calls
 	running, end := context.WithCancelCause(ctx)

@@ -25,8 +25,8 @@ type Options struct {
 	// Updates bound the update handlers that run and wait. They are called on goroutines
 	// of their own, in order inside a chat and chats side by side; see package dispatch.
 	// Where its Logger is nil, Logger above is used. Its Block must be false, because a
-	// handler would hold up the connection. An UpdateHandler that is a *dispatch.Dispatcher already
-	// is used as it is, and closed when Run ends.
+	// handler would hold up the connection. An UpdateHandler that is a *dispatch.Dispatcher
+	// already is used as it is, and the program closes it: another client may use it too.
 	Updates dispatch.Options
 }
 

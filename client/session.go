@@ -72,6 +72,11 @@ func (f *SessionFile) LoadSession(ctx context.Context) ([]byte, error) {
 const maxSession = 1 << 20
 
 func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil {
+		if err := notPipe(path, info); err != nil {
+			return nil, err
+		}
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -81,6 +86,15 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a directory: want a file (Docker makes a directory where the file that it should mount does not exist)", path)
 	}
 	return io.ReadAll(io.LimitReader(file, maxSession))
+}
+
+// notPipe refuses a named pipe: opening one blocks until somebody opens its other end, and
+// no context ends that.
+func notPipe(path string, info fs.FileInfo) error {
+	if info.Mode()&fs.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s is a named pipe: want a file", path)
+	}
+	return nil
 }
 
 // writable reports why a session could not be kept. It leaves nothing behind.
@@ -138,10 +152,15 @@ func target(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links in a row", path, maxLinks)
 }
 
-// temporary opens a file beside that at path, with mode 0600. It has always the same name,
-// so that a process that is killed leaves one at most, for the next to use.
+// temporary makes a file beside that at path, with mode 0600. It always has the same name,
+// so that a process that is killed leaves one at most, for the next to remove. What lies
+// under that name is removed, not opened: it may be a link, or a file that others may read.
 func temporary(path string) (*os.File, error) {
-	return os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	path += ".tmp"
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 // replace puts a new file in the place of that at path, or writes the old one in place
@@ -149,6 +168,9 @@ func temporary(path string) (*os.File, error) {
 func replace(path string, data []byte) error {
 	info, missing := os.Stat(path)
 	if missing == nil && !info.Mode().IsRegular() {
+		if err := notPipe(path, info); err != nil {
+			return err
+		}
 		return writeInPlace(path, data) // a device is not to become a file
 	}
 	tmp, err := temporary(path)

@@ -16,6 +16,7 @@ func (c *Client) dispatchUpdates(t *telegram.Options, opts Options) {
 			opts.Updates.Logger = opts.Logger
 		}
 		d = dispatch.New(t.UpdateHandler, opts.Updates)
+		c.endUpdates = d.Close
 	}
 	c.updates = d
 	for i, m := range t.Middlewares {

@@ -88,6 +88,14 @@ func (d *Dispatcher) push(c chat, i item) {
 
 // work handles a queue, and others that wait for a goroutine, until there is nothing left.
 func (d *Dispatcher) work(q *queue) {
+	defer func() {
+		// A handler ended its goroutine, as a test does that fails in one. Another goroutine
+		// goes on, or the chat would be silent. A panic ends the program: nothing waits for
+		// this then.
+		if q != nil {
+			d.running.Go(func() { d.work(q) })
+		}
+	}()
 	for q != nil {
 		var i item
 		if q, i = d.next(q); q != nil {

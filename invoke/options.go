@@ -190,7 +190,8 @@ func chosen(ctx context.Context) choices {
 
 // WithNoWait makes calls fail in place of waiting: for tokens with a
 // [*ratelimit.RefusedError] that matches ratelimit.ErrRejected, for a flood with a
-// [*flood.WaitError].
+// [*flood.WaitError], and for a connection with [ErrNoConnection]. A call whose connection
+// is lost is not sent again: it ends with the error that the connection ended with.
 func WithNoWait(ctx context.Context) context.Context {
 	return choose(ctx, func(c *choices) { c.noWait = true })
 }

@@ -57,9 +57,9 @@ func (m *Middleware) Repeatable(req bin.Encoder) bool {
 
 // repeat waits a moment before a call is sent again whose connection was lost. It reports
 // false if the call ends with err: it was not lost, it may have been done and would be done
-// twice, or its context is done.
+// twice, it is not to wait, or its context is done.
 func (c *call) repeat(ctx context.Context, input bin.Encoder, err error) bool {
-	if err == nil || ctx.Err() != nil || !isLost(err) || !errors.Is(err, ErrNotSent) && !c.m.Repeatable(input) {
+	if err == nil || c.opt.noWait || ctx.Err() != nil || !isLost(err) || !errors.Is(err, ErrNotSent) && !c.m.Repeatable(input) {
 		return false
 	}
 	c.lost++

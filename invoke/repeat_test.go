@@ -114,3 +114,20 @@ func TestRepeatingEndsWithTheContextAndWithTheMiddleware(t *testing.T) {
 		require.Equal(t, 10*time.Second, time.Since(start))
 	})
 }
+
+// A call that is not to wait does not wait for another connection either.
+func TestCallThatIsNotToWaitIsNotRepeatedOnALineThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := make([]error, 1000)
+		for i := range gone {
+			gone[i] = brokenPipe
+		}
+		call, sent := dying(t, gone...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		require.ErrorIs(t, call(invoke.WithNoWait(ctx), &tg.UpdatesGetDifferenceRequest{}, nil), syscall.EPIPE)
+		require.Zero(t, time.Since(start))
+		require.Equal(t, 1, *sent)
+	})
+}

@@ -164,6 +164,16 @@ func TestErrorsThatMayPassAreNoMistakeOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// It may pass too, so a limiter starts where the policy lets it, but Check must not call
+// the server ready.
+func TestServerWithoutMemoryIsNotReady(t *testing.T) {
+	s := openURL(t, "redis://"+startServer(t, "--maxmemory", "1"))
+	err := s.Check(t.Context())
+	require.ErrorContains(t, err, "OOM")
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.NotErrorIs(t, err, store.ErrMisconfigured)
+}
+
 func TestSettingsInTheURLThatCannotBeUsedAreNamed(t *testing.T) {
 	for query, field := range map[string]string{
 		"timeout=soon": "timeout", "timeout=-1s": "timeout", "timeout=1h": "timeout", "timeout=0": "timeout",
