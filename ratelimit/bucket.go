@@ -106,8 +106,8 @@ func (b bucket) inherit(before algorithm, s state, how Inheritance, now int64) s
 	switch {
 	case missing > oldFull:
 		s.full = full + scale(missing-oldFull, b.interval, old.interval, int64(maxSpan))
-	case how == Empty:
-		s.full = full
+	case how == Empty: // pending calls are taken from it already
+		s.full = max(0, full-s.pending*b.interval)
 	case how == Full:
 		s.full = 0
 	default:
