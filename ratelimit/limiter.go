@@ -285,7 +285,7 @@ func (l *Limiter) takeLocked(pending bool, cost int64, gates []Gate) bool {
 	}
 	for _, g := range gates {
 		if p := g.price(cost); pending {
-			g.set.begin(g.key, p.pending)
+			g.set.begin(g.key, p, now)
 		} else {
 			g.set.take(g.key, p.charge, now)
 		}

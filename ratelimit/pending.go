@@ -71,8 +71,24 @@ func (l *Limiter) Cancel(cost int, gates ...Gate) {
 	}
 }
 
+// SetChargeAtBegin makes Begin charge calls at this gate, or at all gates of its set, at once,
+// as Acquire does: nothing is pending there. It is for a limit that is itself a guess, and
+// for a burst that is less than the rate times the round trip: while tokens are pending, such
+// a bucket cannot reach its rate. The server may then refuse a call that the network has
+// delayed. It does not block.
+func (g Gate) SetChargeAtBegin(on bool) {
+	g.set.limiter.mu.Lock()
+	defer g.set.limiter.mu.Unlock()
+	g.set.atBegin = on
+}
+
 // begin makes a call pending at a gate that is ready.
-func (s *set) begin(key uint64, cost int64) {
+func (s *set) begin(key uint64, p price, now int64) {
+	if s.atBegin {
+		s.take(key, p.charge, now)
+		return
+	}
+	cost := p.pending
 	if !s.keyed {
 		s.single.state.pending += cost
 		return
@@ -80,7 +96,7 @@ func (s *set) begin(key uint64, cost int64) {
 	s.pending[s.resolve(key)] += cost
 }
 
-// settle charges a pending call.
+// settle charges a pending call, and does nothing about one that was charged when it began.
 func (s *set) settle(key uint64, p price, now int64) {
 	l, key := s.owing(key)
 	if l == nil {
@@ -101,15 +117,18 @@ func (s *set) settle(key uint64, p price, now int64) {
 	}
 }
 
-// cancel forgets a pending call.
+// cancel forgets a pending call, or gives back what it was charged when it began.
 func (s *set) cancel(key uint64, p price, now int64) {
-	l, key := s.owing(key)
-	if l == nil {
-		s.setPending(key, max(0, s.pending[key]-p.pending))
-		return
+	l, owing := s.owing(key)
+	switch {
+	case l == nil && s.pending[owing] > 0:
+		s.setPending(owing, max(0, s.pending[owing]-p.pending))
+	case l != nil && l.state.pending > 0:
+		l.state.pending = max(0, l.state.pending-p.pending)
+		l.passOn(now)
+	case s.atBegin:
+		s.giveBack(key, p.charge, justTaken, now)
 	}
-	l.state.pending = max(0, l.state.pending-p.pending)
-	l.passOn(now)
 }
 
 // owing finds the gate at which calls of a key are pending: its line, or the key under which

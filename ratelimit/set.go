@@ -27,6 +27,7 @@ type set struct {
 	most       int64  // that one call is charged
 	changes    uint64 // of the rule, so far
 	maxWaiters int
+	atBegin    bool    // nothing is pending: calls are charged when they begin
 	others     float64 // tokens that other processes were seen to take
 
 	keyed   bool

@@ -187,7 +187,7 @@ func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
 		p := &w.places[i]
-		if w.pending {
+		if w.pending && !p.line.set.atBegin {
 			p.line.state.pending += p.price().pending
 			continue
 		}
