@@ -33,6 +33,7 @@ type call struct {
 	mark     adapt.Mark    // and what the limits that were learned knew then
 	queued   bool          // at the gate of its chat, before the last of them
 	gate     string        // where it waited last
+	lost     int           // those of them whose connection was lost
 	floods   int           // those of them that were flooded and count as retries
 	slept    time.Duration // flood waits that count
 	server   *tgerr.Error  // what the server said to the last of them
@@ -49,6 +50,9 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 			return c.giveUp(c.unsent(ctx, err))
 		}
 		notice, err := c.send(ctx, pass, next, input, output)
+		if c.repeat(ctx, input, err) {
+			continue
+		}
 		if errors.Is(err, ErrNotSent) {
 			return c.giveUp(fmt.Errorf("%s %w", c.Method, err))
 		}
@@ -254,7 +258,7 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	if _, answered = tgerr.As(err); answered || err == nil {
 		c.wire.answered(c.number, c.sentAt)
 	}
-	if err == nil {
+	if err == nil || c.arrived(output, err) {
 		answered = true
 		c.passed(pass)
 		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)

@@ -61,6 +61,15 @@
 // flood.ContextDeadline. gotd's downloader relies on that: while its context is not done, it
 // takes context.DeadlineExceeded for a timeout of the network and asks again at once.
 //
+// # A connection that is lost
+//
+// When a connection is lost, nobody knows whether a call that was on it has arrived. A call
+// that may be sent twice is sent again, after 50 ms at first and every 2 s later, until its
+// context is done: one that only reads, and a message, whose random_id makes Telegram take it
+// once. If such a message turns out to have arrived, the call succeeds with
+// tg.UpdatesTooLong in place of the answer that was lost, which makes an updates.Manager ask
+// for it. Any other call ends with gotd's error.
+//
 // # Guarantees
 //
 //   - Each dispatch is charged, a retry like a first attempt, and what was not

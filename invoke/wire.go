@@ -1,8 +1,6 @@
 package invoke
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -29,7 +27,7 @@ const (
 //   - when it is answered;
 //   - when a call is answered that left clearly later. A connection keeps its order, so the
 //     earlier call has arrived too, however long the server works on it;
-//   - when its connection is known to be gone, if the call has ended with it;
+//   - when its connection is known to be gone, if the call has ended;
 //   - MaxUnanswered after it has ended without an answer.
 type wire struct {
 	limiter *ratelimit.Limiter
@@ -41,8 +39,7 @@ type wire struct {
 	done      int        // how many at the front of calls are settled
 	number    uint64     // of calls[0]
 	roundTrip roundTrip
-	lost      time.Time // when the connection was lost last
-	watched   bool      // watch runs
+	watched   bool // watch runs
 }
 
 // underway is a call that has left.
@@ -130,8 +127,7 @@ func (w *wire) end(number uint64, err error) {
 		return
 	}
 	u.ended = w.clock.Now()
-	givenUp := err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if !givenUp && !u.left.After(w.lost) { // it has ended with its connection
+	if isLost(err) {
 		w.settle(u)
 		w.advance()
 		return
@@ -147,8 +143,7 @@ func (w *wire) end(number uint64, err error) {
 func (w *wire) gone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost = w.clock.Now()
-	w.settleEnded(w.lost)
+	w.settleEnded(w.clock.Now())
 }
 
 // watch settles the calls that ended without an answer MaxUnanswered ago, from next on and
