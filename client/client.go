@@ -46,6 +46,7 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 	}
 	t := opts.Telegram
 	c := &Client{choke: choke, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
+	c.conn.lost = choke.ConnectionLost
 	c.conn.watch(&t)
 	t.Middlewares = slices.Clone(t.Middlewares)
 	if t.UpdateHandler != nil {

@@ -22,7 +22,8 @@ type connection struct {
 	clock  clock.Clock
 	logger *zap.Logger
 
-	end context.CancelCauseFunc // of Run, which sets it
+	end  context.CancelCauseFunc // of Run, which sets it
+	lost func()                  // called when there is no connection any more; nil for nobody
 
 	mu    sync.Mutex
 	since time.Time        // when the connection was lost, or first sought
@@ -71,6 +72,9 @@ func (c *connection) watch(t *telegram.Options) {
 	}
 	t.OnConnectionState = func(s telegram.ConnectionState) {
 		c.changed(s)
+		if s == telegram.ConnectionStateDisconnected && c.lost != nil {
+			c.lost()
+		}
 		if onState != nil {
 			onState(s)
 		}
