@@ -72,6 +72,12 @@
 //
 // # Guarantees
 //
+//   - A call counts until the server must have counted it: its tokens are pending until it
+//     is answered, until a call is answered that left clearly later on the same connection, or
+//     until its connection is lost. If it ends without an answer and nothing else is known,
+//     that takes [MaxUnanswered]. So no delay of the network makes a server of the same limits
+//     refuse a call. Exceptions are gates on a shared store, and limits that floods have
+//     taught: these charge a call when it is sent.
 //   - Each dispatch is charged, a retry like a first attempt, and what was not
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.
