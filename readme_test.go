@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/breaker"
 	"github.com/weirtg/weir/invoke"
 )
 
@@ -143,7 +144,7 @@ func TestREADMEHasTheDefaults(t *testing.T) {
 		fmt.Sprintf("a private chat takes %g message a second with a burst of %d, a group or channel %d in any minute", private.Rate, private.Burst, group.Limit),
 		fmt.Sprintf("(`SleepThreshold`, %.0f s unless set)", flood.DefaultThreshold.Seconds()),
 		fmt.Sprintf("at most %d times, and at most a minute in all", invoke.DefaultMaxRetries),
-		fmt.Sprintf("After %d of a kind in %.0f minutes", flood.DefaultRefusalLimit, flood.DefaultRefusalPeriod.Minutes()),
+		fmt.Sprintf("After %d of a kind in %.0f minutes", breaker.DefaultLimit, breaker.DefaultPeriod.Minutes()),
 	} {
 		require.Contains(t, readme, want)
 	}

@@ -33,6 +33,7 @@ type Client struct {
 	choke    *invoke.Middleware
 	updates  *dispatch.Dispatcher // nil without a handler
 	conn     *connection
+	self     *self
 	allowCDN bool
 	ran      atomic.Bool
 }
@@ -45,8 +46,9 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	t := opts.Telegram
-	c := &Client{choke: choke, conn: newConnection(t.Clock, opts.Logger), allowCDN: t.AllowCDN}
-	c.conn.lost = choke.ConnectionLost
+	c := &Client{
+		choke: choke, conn: newConnection(t.Clock, opts.Logger, choke.SetOnline), self: newSelf(choke.Limiter()), allowCDN: t.AllowCDN,
+	}
 	c.conn.watch(&t)
 	t.Middlewares = slices.Clone(t.Middlewares)
 	if t.UpdateHandler != nil {
@@ -57,8 +59,8 @@ func New(appID int, appHash string, opts Options) (*Client, error) {
 		[]telegram.Middleware{telegram.MiddlewareFunc(answerProbes)},
 		t.Middlewares,
 		[]telegram.Middleware{
-			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(noteExports),
-			choke, telegram.MiddlewareFunc(noteUnsent),
+			telegram.MiddlewareFunc(c.learningDC), telegram.MiddlewareFunc(c.self.learning), telegram.MiddlewareFunc(noteExports),
+			choke, telegram.MiddlewareFunc(c.noteLost),
 		},
 	)
 	if t.Resolver == nil {
@@ -130,7 +132,7 @@ func (c *Client) Run(ctx context.Context, f func(ctx context.Context) error) err
 	defer end(nil)
 	c.conn.end = end
 	err := c.telegram.Run(running, func(ctx context.Context) error {
-		c.conn.online()
+		c.conn.established()
 		// f may be waiting for calls that do not have its context.
 		stop := context.AfterFunc(ctx, c.choke.Close)
 		defer stop()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/gotd/td/clock"
 	"github.com/gotd/td/telegram"
+
+	"github.com/weirtg/weir/invoke"
 )
 
 // ErrNeverConnected matches, with errors.Is, the error of a [Client.Run] that ended with its
@@ -22,8 +24,12 @@ type connection struct {
 	clock  clock.Clock
 	logger *zap.Logger
 
-	end  context.CancelCauseFunc // of Run, which sets it
-	lost func()                  // called when there is no connection any more; nil for nobody
+	end context.CancelCauseFunc // of Run, which sets it
+	// online is called when there is a connection, and when there is none.
+	online func(bool)
+	// life is that of the calls on the connection: they end with it.
+	life context.Context
+	cut  context.CancelCauseFunc
 
 	mu    sync.Mutex
 	since time.Time        // when the connection was lost, or first sought
@@ -50,14 +56,16 @@ const (
 	maxCauses = 32
 )
 
-func newConnection(c clock.Clock, logger *zap.Logger) *connection {
+func newConnection(c clock.Clock, logger *zap.Logger, online func(bool)) *connection {
 	if c == nil {
 		c = clock.System
 	}
 	if logger == nil {
 		logger = zap.NewNop()
 	}
-	return &connection{clock: c, logger: logger, lines: map[string]*line{}}
+	n := &connection{clock: c, logger: logger, lines: map[string]*line{}, online: online}
+	n.life, n.cut = context.WithCancelCause(context.Background())
+	return n
 }
 
 // watch makes gotd tell the connection what happens to it. The program's own callbacks are
@@ -72,9 +80,6 @@ func (c *connection) watch(t *telegram.Options) {
 	}
 	t.OnConnectionState = func(s telegram.ConnectionState) {
 		c.changed(s)
-		if s == telegram.ConnectionStateDisconnected && c.lost != nil {
-			c.lost()
-		}
 		if onState != nil {
 			onState(s)
 		}
@@ -91,6 +96,7 @@ func (c *connection) changed(s telegram.ConnectionState) {
 			c.since = now
 		}
 		c.tries++
+		c.online(false)
 	case telegram.ConnectionStateReady:
 		if c.said {
 			message := "Connected again"
@@ -100,17 +106,33 @@ func (c *connection) changed(s telegram.ConnectionState) {
 			took := now.Sub(c.since).Round(time.Millisecond)
 			c.logger.Info(fmt.Sprintf("%s after %v", message, took), zap.Duration("after", took), zap.Int("tries", c.tries))
 		}
+		c.online(true)
 		c.up, c.ever, c.again, c.said, c.cause, c.tries, c.since = true, true, true, false, nil, 0, time.Time{}
 	case telegram.ConnectionStateDisconnected:
 		c.lostLocked(now)
+		c.online(false)
+		// gotd would send what is on the wire again on the next connection, all at once.
+		c.cut(invoke.ErrConnectionLost)
+		c.life, c.cut = context.WithCancelCause(context.Background())
 	}
 }
 
-// online notes that there is a connection. gotd may say so a moment later.
-func (c *connection) online() {
+// onTheWire returns a context for a call that ends with the connection it is sent on.
+func (c *connection) onTheWire(ctx context.Context) (context.Context, func()) {
+	c.mu.Lock()
+	life := c.life
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// established notes that there is a connection. gotd may say so a moment later.
+func (c *connection) established() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ever = true
+	c.online(true)
 }
 
 func (c *connection) lostLocked(now time.Time) {

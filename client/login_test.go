@@ -47,7 +47,7 @@ func botLogin(ctx context.Context, _ *localdc.Cloud, c *client.Client) error {
 // refusedLocally checks that a call was stopped without being sent.
 func refusedLocally(t *testing.T, err error) {
 	t.Helper()
-	refused, ok := errors.AsType[*flood.RefusalError](err)
+	refused, ok := errors.AsType[*flood.PermanentError](err)
 	require.True(t, ok, "%v", err)
 	require.True(t, refused.Local, "%v", err)
 }

@@ -289,6 +289,10 @@ func (e *events) onTheWire() (n int) {
 			}
 		case invoke.Flooded:
 			n--
+		case invoke.GivenUp:
+			if errors.Is(event.Err, invoke.ErrNotSent) && !errors.Is(event.Err, invoke.ErrNoConnection) {
+				n-- // it was admitted, and ended before it was written
+			}
 		}
 	}
 	return n

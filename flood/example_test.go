@@ -1,9 +1,6 @@
 package flood_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,108 +15,6 @@ func ExampleFromError() {
 		fmt.Println(n.Kind, n.Wait, n.Stars, n.Waitable())
 	}
 	// Output: wait_or_stars 1h0m0s 10 false
-}
-
-// One call the whole way: enter, send, say what came of it.
-func ExampleBook() {
-	ctx := context.Background()
-	book := flood.NewBook(flood.Options{})
-	send := func(chat int64, request func() error) error {
-		call := flood.Call{Method: "messages.sendMessage", Chat: chat}
-		pass, err := book.Enter(ctx, call, flood.UpTo(5*time.Second).Limit())
-		if err != nil {
-			return err
-		}
-		book.Sent(&pass)
-		err = request()
-		if n, ok := flood.FromError(err); ok {
-			record := book.Flooded(pass, n)
-			fmt.Println("flooded:", record.Kind, "of the", record.Scope)
-			return err
-		}
-		book.Passed(pass)
-		return err
-	}
-
-	_ = send(7, func() error { return tgerr.New(420, "FLOOD_WAIT_300") })
-
-	err := send(7, func() error { panic("not reached: the flood is known") })
-	var wait *flood.WaitError
-	if errors.As(err, &wait) {
-		fmt.Println("not sent:", wait.Method, wait.Chat, wait.Wait.Round(time.Minute))
-	}
-	fmt.Println("another chat:", send(8, func() error { return nil }))
-
-	// Output:
-	// flooded: flood_wait of the chat
-	// not sent: messages.sendMessage 7 5m0s
-	// another chat: <nil>
-}
-
-// What one process met, the next one knows. A map stands for the store.
-func ExampleBook_Restore() {
-	store := map[string][]byte{}
-	book := flood.NewBook(flood.Options{Journal: true})
-	call := flood.Call{Method: "contacts.resolveUsername", Reads: true}
-	pass, _ := book.Enter(context.Background(), call, 0)
-	n, _ := flood.Parse(420, "FLOOD_WAIT_86400")
-	book.Flooded(pass, n)
-	for _, record := range book.Changes() {
-		if record.Until.IsZero() {
-			delete(store, record.Key())
-			continue
-		}
-		store[record.Key()], _ = json.Marshal(record)
-	}
-
-	// After the restart, before the first call:
-	book = flood.NewBook(flood.Options{Journal: true})
-	for _, text := range store {
-		var record flood.Record
-		if err := json.Unmarshal(text, &record); err == nil {
-			book.Restore(record)
-		}
-	}
-	_, err := book.Enter(context.Background(), call, flood.Default.Limit())
-	if wait, ok := errors.AsType[*flood.WaitError](err); ok {
-		fmt.Println(wait.Method, "may go in", wait.Wait.Round(time.Hour))
-	}
-	// Output: contacts.resolveUsername may go in 24h0m0s
-}
-
-func ExampleGuard() {
-	guard, err := flood.NewGuard(flood.GuardOptions{Limit: 2, Period: time.Hour})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	requests := 0
-	send := func(chat int64) error {
-		call := flood.Call{Method: "messages.sendMessage", Chat: chat}
-		if err := guard.Check(call); err != nil {
-			return err // not sent
-		}
-		requests++
-		err, tripped := guard.Refused(call, tgerr.New(400, "PEER_FLOOD"))
-		if tripped {
-			fmt.Println("tripped by chat", chat)
-		}
-		return err
-	}
-	for chat := range int64(5) {
-		err := send(chat)
-		refusal, _ := errors.AsType[*flood.RefusalError](err)
-		fmt.Println(chat, refusal.Kind, "local:", refusal.Local, "PEER_FLOOD:", tgerr.Is(err, "PEER_FLOOD"))
-	}
-	fmt.Println(requests, "requests")
-	// Output:
-	// 0 spam_limited local: false PEER_FLOOD: true
-	// tripped by chat 1
-	// 1 spam_limited local: false PEER_FLOOD: true
-	// 2 spam_limited local: true PEER_FLOOD: true
-	// 3 spam_limited local: true PEER_FLOOD: true
-	// 4 spam_limited local: true PEER_FLOOD: true
-	// 2 requests
 }
 
 func ExampleThreshold() {

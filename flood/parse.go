@@ -101,7 +101,7 @@ type Notice struct {
 	Until   time.Time     // for messages that carry a date, else zero
 	Stars   int64         // the price in [WaitOrStars]
 	// Unnumbered marks a wait without a number, or with the number 0. It counts
-	// as MinWait, and [Book] makes it grow when it repeats.
+	// as MinWait, and grows when it repeats.
 	Unnumbered bool
 }
 

@@ -1,155 +1,39 @@
 package flood
 
-import (
-	"fmt"
-	"time"
+// Scope says how far a flood reaches. Each is within one data centre.
+type Scope uint8
+
+const (
+	// Chat is one method in one chat; for slow mode, everything that sends to
+	// the chat, see [HeldBySlowMode].
+	Chat Scope = iota + 1
+	// Method is one method in all chats.
+	Method
+	// Account is all methods that read, or all that do not.
+	Account
 )
 
-// slack is how far apart two waits of one flood may be however short they are. Waits are
-// whole seconds, rounded, and a call that was on the wire may have made it a second longer.
-const slack = 2 * time.Second
-
-// agree reports whether two waits, both reckoned from now, may be those of one flood: the
-// longer is at most twice the shorter, or at most [slack] more. An hour in one chat and five
-// seconds in another are two floods.
-func agree(a, b time.Duration) bool {
-	shorter, longer := min(a, b), max(a, b)
-	return longer <= 2*shorter || longer-shorter <= slack
+// String returns "chat", "method" or "account".
+func (s Scope) String() string {
+	switch s {
+	case Chat:
+		return "chat"
+	case Method:
+		return "method"
+	case Account:
+		return "account"
+	default:
+		return "unknown"
+	}
 }
 
-// target is a record that a flood is to be noted in.
-type target struct {
-	key key
-	// most is the latest deadline that the record may get from this flood; zero: the flood's.
-	most time.Time
-
-	// widens: this flood makes the scope wider, together with earlier ones that
-	// the rest is about.
-	widens  bool
-	since   uint64
-	longest time.Time
-	hits    int
-	why     string
-}
-
-// agrees reports whether a wait of so long may be that of the flood. Without a number the
-// flood agrees with any that it may itself come to.
-func (f arrival) agrees(wait time.Duration) bool {
-	return agree(f.wait, wait) || f.vague && wait <= MinWait<<maxDoublings
-}
-
-// continues reports whether the flood may be the one of a guess that is over: it is as long, or
-// as what is left of the longest that led to the guess.
-func (f arrival) continues(r *record) bool {
-	left := r.longest.Sub(f.now)
-	return f.agrees(r.wait) || left > 0 && f.agrees(left)
-}
-
-// reach returns where the flood is to be noted, the narrowest first. What a flood
-// belongs to is not said by the server, so a scope gets wider only step by step,
-// each on the evidence of two floods that agree with nothing let through in between.
-func (b *Book) reach(f arrival) []target {
-	c := f.call
-	if f.kind != FloodWait {
-		return []target{{key: c.fixedKey(f.kind)}}
+// HeldBySlowMode reports whether slow mode of a chat holds the method: those that send
+// messages are held, edits and reads are not.
+func HeldBySlowMode(method string) bool {
+	switch method {
+	case "messages.sendMessage", "messages.sendMedia", "messages.sendMultiMedia",
+		"messages.forwardMessages", "messages.sendInlineBotResult":
+		return true
 	}
-	var ts []target
-	if c.Chat == 0 {
-		ts = append(ts, target{key: c.methodKey()})
-	} else {
-		ts = append(ts, target{key: c.chatKey()})
-		if r := b.records[c.methodKey()]; r != nil && f.agrees(r.left(f.now)) && r.left(f.now) > 0 {
-			// It is part of what the server said of the method, and makes that no longer.
-			ts = append(ts, target{key: r.key, most: r.until})
-		}
-		if t, ok := b.widen(f, c.guessedKey()); ok {
-			ts = append(ts, t)
-		}
-	}
-	if t, ok := b.widen(f, c.accountKey()); ok {
-		if last := ts[len(ts)-1]; t.widens && last.widens && !last.most.IsZero() && (t.most.IsZero() || last.most.Before(t.most)) {
-			t.most = last.most
-		}
-		ts = append(ts, t)
-	}
-	return ts
-}
-
-// widen tells whether the flood concerns the scope k, which is wider than its own and a
-// guess: because that scope is flooded already, or was until a moment ago and nothing came
-// through since, or because of evidence.
-func (b *Book) widen(f arrival, k key) (target, bool) {
-	t := target{key: k}
-	if r := b.records[k]; r != nil {
-		left := r.left(f.now)
-		switch {
-		case f.whole && k.scope == Method && r.stands(f.now):
-			return t, true
-		case f.wait <= left: // it tells nothing that the guess does not
-			t.most = r.until
-			return t, true
-		case left > 0 && f.agrees(left):
-			t.most = b.confirmed(f, r).Add(slack)
-			return t, true
-		case left <= 0 && f.continues(r) && (r.stands(f.now) || k.scope == Account && f.sent >= r.since):
-			return t, true
-		}
-	}
-	if f.whole && k.scope == Method {
-		t.widens, t.since, t.why = true, f.seq, "floods before it were of all chats"
-		return t, true
-	}
-	for _, r := range b.records {
-		if !r.testifies(f, k) || b.through[k] >= r.since {
-			continue
-		}
-		if !t.widens || r.since < t.since {
-			t.since = r.since
-		}
-		t.widens = true
-		t.hits += r.hits
-		t.longest = later(t.longest, r.until)
-		until := r.until
-		if r.left(f.now) <= slack {
-			until = until.Add(slack) // rounding and a call on the wire make more of it than the flood
-		}
-		if t.most.IsZero() || until.Before(t.most) {
-			t.most, t.why = until, r.with(f.call)
-		}
-	}
-	return t, t.widens
-}
-
-// confirmed is until when the guess lasts that a call met again, such as one that was on the
-// wire: as far as another flood reaches with which this one agrees, but never less than before.
-func (b *Book) confirmed(f arrival, guess *record) time.Time {
-	until := guess.until
-	for _, r := range b.records {
-		if r.testifies(f, guess.key) && b.through[guess.key] < r.since {
-			until = later(until, r.until)
-		}
-	}
-	return until
-}
-
-// testifies reports whether the record, together with the flood, speaks for the
-// scope k: the same method in another chat, or another method of the same half of
-// the account, as long as the deadline stands and agrees with the flood's. What
-// [Book.Restore] told speaks for nothing: nobody here knows what came through since.
-func (r *record) testifies(f arrival, k key) bool {
-	if left := r.left(f.now); r.fixed || r.restored || r.dc != k.dc || left <= 0 || !f.agrees(left) {
-		return false
-	}
-	if k.scope == Method {
-		return r.scope == Chat && r.method == k.method && r.chat != f.call.Chat
-	}
-	return r.scope == Method && r.method != f.call.Method && r.owner.Reads == k.reads
-}
-
-// with says in words what the record and the call have shown together.
-func (r *record) with(c Call) string {
-	if r.scope == Chat {
-		return fmt.Sprintf("chats %d and %d were both flooded", r.chat, c.Chat)
-	}
-	return fmt.Sprintf("%s and %s were both flooded", r.method, c.Method)
+	return false
 }

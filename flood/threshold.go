@@ -92,3 +92,8 @@ func (t *Threshold) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+// FirstTimeout is how long the call that goes first after a deadline, or looks whether a guess
+// is right, keeps the others waiting. If it is not answered by then, another goes first. gotd
+// takes a request for lost after 5 s without an acknowledgement and sends it again.
+const FirstTimeout = 5 * time.Second

@@ -30,16 +30,34 @@ const (
 type owner struct {
 	mu sync.Mutex
 	id int64 // 0: not known
+	// bot is whether the account is one, if the store knows that too.
+	bot, keeps bool
 }
 
 type keptAccount struct {
 	ID int64 `json:"id"`
+	// Bot is whether the account is one, nil where an earlier version has not kept it.
+	Bot *bool `json:"bot,omitempty"`
 }
 
-// toldOwner takes in the account that the store belongs to.
-func (l *Limiter) toldOwner(f store.Fact) {
+// accountFacts is the account that the store belongs to.
+type accountFacts struct{ *Limiter }
+
+// Prefix implements persist.Source. It is the whole key.
+func (accountFacts) Prefix() string { return accountFact }
+
+// Fact implements persist.Marked.
+func (l accountFacts) Fact(key string) (f store.Fact, ok bool) {
+	l.owner.mu.Lock()
+	defer l.owner.mu.Unlock()
+	bot := l.owner.bot
+	return fact(key, keptAccount{l.owner.id, &bot}, l.clock.Now().Add(accountKept)), true
+}
+
+// Restore implements persist.Source.
+func (l accountFacts) Restore(f store.Fact) {
 	var kept keptAccount
-	if f.Value == nil || json.Unmarshal(f.Value, &kept) != nil || kept.ID <= 0 {
+	if f.Key != accountFact || f.Value == nil || json.Unmarshal(f.Value, &kept) != nil || kept.ID <= 0 {
 		return
 	}
 	l.owner.mu.Lock()
@@ -47,51 +65,54 @@ func (l *Limiter) toldOwner(f store.Fact) {
 	if l.owner.id == 0 {
 		l.owner.id = kept.ID
 	}
+	if l.owner.id != kept.ID || kept.Bot == nil {
+		return
+	}
+	l.owner.bot, l.owner.keeps = *kept.Bot, true
+	if l.bot.Load() == botUnknown {
+		l.SetBot(*kept.Bot)
+	}
 }
 
-// ownedBy returns the account that the limiter belongs to, which is id if it had none.
-func (l *Limiter) ownedBy(id int64) int64 {
-	l.owner.mu.Lock()
-	known := l.owner.id
-	l.owner.mu.Unlock()
+// settles returns the account that the limiter belongs to if id changes nothing about it, and 0
+// if that is not known, or the store does not know yet whether it is a bot.
+func (o *owner) settles(id int64) int64 {
+	if o.id != id || o.keeps {
+		return o.id
+	}
+	return 0
+}
+
+// ownedBy returns the account that the limiter belongs to, which is id if it had none. It
+// blocks while the store is asked, until ctx is done.
+func (l *Limiter) ownedBy(ctx context.Context, id int64, bot bool) int64 {
+	o := &l.owner
+	o.mu.Lock()
+	known := o.settles(id)
+	o.mu.Unlock()
 	if known != 0 {
 		return known
 	}
 	// Another limiter may have made the store its account's since this one was made.
-	if k := l.keeper; k != nil && !k.isLost() {
-		ctx, cancel := context.WithTimeout(l.life, storePatience)
-		facts, err := k.memory.Load(ctx)
-		cancel()
-		k.note(err)
-		for _, f := range facts {
-			if f.Key == accountFact {
-				l.toldOwner(f)
-			}
-		}
+	l.keeper.Recall(ctx, accountFact)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known := o.settles(id); known != 0 {
+		return known
 	}
-	l.owner.mu.Lock()
-	defer l.owner.mu.Unlock()
-	if l.owner.id != 0 {
-		return l.owner.id
-	}
-	l.owner.id = id
-	if k := l.keeper; k != nil {
-		k.mu.Lock()
-		k.pending[accountFact] = fact(accountFact, keptAccount{id}, l.clock.Now().Add(accountKept))
-		k.mu.Unlock()
-	}
+	o.id, o.bot, o.keeps = id, bot, true
+	l.keeper.Journal().Mark(accountFact, true)
 	return id
 }
 
 // shown notes which account an answer shows the client to be of. The error matches
 // ErrOtherAccount.
-func (m *Middleware) shown(account int64) error {
+func (m *Middleware) shown(ctx context.Context, account int64, bot bool) error {
 	if account == m.account.Swap(account) {
 		return m.foreign()
 	}
-	owner := m.limiter.ownedBy(account)
-	m.owner.Store(owner)
-	m.limiter.remember()
+	m.owner.Store(m.limiter.ownedBy(ctx, account, bot))
+	m.limiter.keeper.Remember(ctx)
 	return m.foreign()
 }
 

@@ -2,6 +2,8 @@ package invoke_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/invoke"
+	"github.com/weirtg/weir/ratelimit"
 )
 
 // bot answers as Telegram does to one account.
@@ -95,6 +98,37 @@ func TestTwoClientsOfOneAccountShareWhatTheyAreGiven(t *testing.T) {
 	})
 }
 
+func TestWhetherTheAccountIsABotIsKnownToTheNextStart(t *testing.T) {
+	for _, isBot := range []bool{true, false} {
+		t.Run(fmt.Sprint(isBot), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := invoke.Options{Store: newDisk()}
+				for start := range 3 {
+					user := &tg.User{ID: 5, Self: true, Bot: isBot}
+					s := &server{fill: func(output bin.Decoder) {
+						if out, ok := output.(*tg.UserClassVector); ok {
+							out.Elems = []tg.UserClass{user}
+						}
+					}}
+					m, call := choke(t, opts, s)
+					require.Equal(t, start == 0, m.Limiter().NeedsSelf())
+					if start == 0 {
+						require.NoError(t, self(t.Context(), call))
+						require.False(t, m.Limiter().NeedsSelf())
+					}
+					ctx := invoke.WithNoWait(t.Context())
+					for range 3 {
+						require.NoError(t, call(ctx, to(7), nil))
+					}
+					err := call(ctx, to(7), nil)
+					require.Equal(t, isBot, errors.Is(err, ratelimit.ErrRejected), "the gate of a bot's private chat: %v", err)
+					m.Close()
+				}
+			})
+		})
+	}
+}
+
 func TestEveryAnswerThatCarriesALoginForgetsThatTheKeyWasGone(t *testing.T) {
 	user := &tg.AuthAuthorization{User: &tg.User{ID: 1}}
 	for name, login := range map[string]struct {
@@ -128,7 +162,7 @@ func TestEveryAnswerThatCarriesALoginForgetsThatTheKeyWasGone(t *testing.T) {
 				m, call := choke(t, invoke.Options{Store: d}, s)
 				defer m.Close()
 				for range 21 {
-					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrRefused)
+					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrPermanent)
 					time.Sleep(time.Second)
 				}
 				require.Equal(t, 20, s.count())
@@ -136,7 +170,7 @@ func TestEveryAnswerThatCarriesALoginForgetsThatTheKeyWasGone(t *testing.T) {
 				revoked = false
 				require.NoError(t, call(t.Context(), login.request, login.output))
 				if !login.mends {
-					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrRefused)
+					require.ErrorIs(t, call(t.Context(), to(1), nil), flood.ErrPermanent)
 					return
 				}
 				require.NotContains(t, strings.Join(d.keys(), " "), "refusal/", "nothing waits for the next call to be forgotten")

@@ -24,7 +24,7 @@ func (m *Middleware) Await(ctx context.Context, dc int, request bin.Encoder) err
 	if err != nil {
 		return c.unsent(ctx, c.signed(err))
 	}
-	m.limiter.book.Left(pass)
+	m.limiter.tracker.Abandon(pass)
 	return nil
 }
 
@@ -37,12 +37,12 @@ func (m *Middleware) SitOut(ctx context.Context, dc int, request bin.Encoder, an
 		return nil
 	}
 	c := m.below(ctx, dc, request)
-	pass, err := m.limiter.book.Enter(ctx, c.floodCall(ctx), 0)
+	pass, err := m.limiter.tracker.Wait(ctx, c.floodCall(ctx), 0)
 	if err == nil {
-		m.limiter.book.Sent(&pass)
+		m.limiter.tracker.Start(&pass)
 		c.sent = 1
-		record := m.limiter.book.Flooded(pass, notice)
-		if err := c.decide(record, m.clock.Now(), notice, answer); err != nil {
+		record := m.limiter.tracker.Flooded(pass, notice)
+		if err := c.decide(ctx, record, m.clock.Now(), notice, answer); err != nil {
 			return c.signed(err)
 		}
 	}
@@ -50,7 +50,7 @@ func (m *Middleware) SitOut(ctx context.Context, dc int, request bin.Encoder, an
 }
 
 func (m *Middleware) below(ctx context.Context, dc int, request bin.Encoder) call {
-	return call{m: m, Call: m.classifier.Call(request), opt: chosen(ctx), dc: m.limiter.bookDC(dc)}
+	return call{m: m, Call: m.classifier.Call(request), opt: chosen(ctx), dc: m.limiter.trackerDC(dc)}
 }
 
 // signed adds to a WaitError what only the call knows.

@@ -32,6 +32,9 @@ func BenchmarkChokePoint(b *testing.B) {
 	}
 	run("bare", b.Context(), next)
 	run("choked", b.Context(), invoke.Must(invoke.Options{RateLimits: open}).Handle(next))
+	kept := invoke.Must(invoke.Options{RateLimits: open, Store: newDisk()})
+	defer kept.Close()
+	run("kept", b.Context(), kept.Handle(next))
 	seen := 0
 	run("observed", b.Context(), invoke.Must(invoke.Options{
 		RateLimits: open,

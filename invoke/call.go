@@ -15,6 +15,8 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -25,7 +27,7 @@ type call struct {
 	opt      choices
 	pass     pass
 	asksSelf bool          // who is logged in
-	dc       int           // as the book of floods has it
+	dc       int           // as the tracker of floods has it
 	wire     *wire         // what it is sent on
 	sent     int           // attempts that were dispatched
 	sentAt   time.Time     // when the last of them was
@@ -67,42 +69,45 @@ func (c *call) invoke(ctx context.Context, next tg.Invoker, input bin.Encoder, o
 
 // admit waits until the call may be sent: no flood covers it and its tokens are
 // taken.
-func (c *call) admit(ctx context.Context) (flood.Pass, error) {
-	book := c.m.limiter.book
+func (c *call) admit(ctx context.Context) (floods.Pass, error) {
+	tracker := c.m.limiter.tracker
 	var w waits
 	fc := c.floodCall(ctx)
 	c.queued = false
 	for {
 		if c.m.life.Err() != nil {
-			return flood.Pass{}, ErrClosed
+			return floods.Pass{}, ErrClosed
 		}
-		if err := c.m.limiter.guard.Check(fc); err != nil {
-			return flood.Pass{}, err
+		if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil {
+			return floods.Pass{}, err
+		}
+		if err := c.connected(ctx); err != nil {
+			return floods.Pass{}, err
 		}
 		pass, err := c.enter(ctx, fc, &w)
 		if err != nil {
-			return flood.Pass{}, err
+			return floods.Pass{}, err
 		}
 		c.m.limiter.learned.ForgetRested(c.counted())
 		c.m.limiter.learned.MakeRoom(c.counted())
 		c.m.limiter.pacing(&c.pass, c.Peer)
 		waited, err := c.acquire(ctx, pass, &w)
 		if err != nil {
-			book.Left(pass)
-			return flood.Pass{}, err
+			tracker.Abandon(pass)
+			return floods.Pass{}, err
 		}
 		covered := false
 		if waited {
-			pass, err = book.Enter(ctx, fc, 0)
+			pass, err = tracker.Wait(ctx, fc, 0)
 			covered = err != nil
 		} else {
-			covered = book.Covered(fc, pass)
+			covered = tracker.Covered(fc, pass)
 		}
-		if !covered && !c.m.limiter.repaced(&c.pass, c.Peer) {
-			if err := c.m.limiter.guard.Check(fc); err != nil { // too many of those before it were refused
-				book.Left(pass)
+		if !covered && c.m.outage.Load() == nil && !c.m.limiter.repaced(&c.pass, c.Peer) {
+			if err := c.m.limiter.breaker.Check(c.breakerCall()); err != nil { // too many of those before it were refused
+				tracker.Abandon(pass)
 				c.refund()
-				return flood.Pass{}, err
+				return floods.Pass{}, err
 			}
 			c.admitted(pass, &w)
 			if c.m.life.Err() == nil { // the observer may end it too
@@ -110,8 +115,8 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 			}
 		}
 		// A flood came while it waited for the tokens, or what its chat learned from one,
-		// or the end.
-		book.Left(pass)
+		// or the connection was lost, or the end.
+		tracker.Abandon(pass)
 		c.refund()
 	}
 }
@@ -119,11 +124,11 @@ func (c *call) admit(ctx context.Context) (flood.Pass, error) {
 // admitted tells the observer that the call is about to be sent. An observer can end the
 // goroutine, as a test does that fails there. The call is then not sent, so it costs nothing
 // and does not go first.
-func (c *call) admitted(pass flood.Pass, w *waits) {
+func (c *call) admitted(pass floods.Pass, w *waits) {
 	returned := false
 	defer func() {
 		if !returned {
-			c.m.limiter.book.Left(pass)
+			c.m.limiter.tracker.Abandon(pass)
 			c.refund()
 		}
 	}()
@@ -146,8 +151,8 @@ func (w *waits) note(gate string, waited time.Duration) {
 }
 
 // enter waits for the floods that are known.
-func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, error) {
-	pass, err := c.m.limiter.book.Enter(ctx, fc, 0)
+func (c *call) enter(ctx context.Context, fc floods.Call, w *waits) (floods.Pass, error) {
+	pass, err := c.m.limiter.tracker.Wait(ctx, fc, 0)
 	known, ok := errors.AsType[*flood.WaitError](err)
 	if !ok {
 		return pass, err
@@ -160,9 +165,9 @@ func (c *call) enter(ctx context.Context, fc flood.Call, w *waits) (flood.Pass, 
 	c.observe(Event{Kind: Queued, Wait: known.Wait, Gate: FloodGate})
 	waiting, release := c.m.join(ctx)
 	defer release()
-	pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
+	pass, err = c.m.limiter.tracker.Wait(waiting, fc, patience)
 	for again(err) {
-		pass, err = c.m.limiter.book.Enter(waiting, fc, patience)
+		pass, err = c.m.limiter.tracker.Wait(waiting, fc, patience)
 	}
 	if known.Kind != flood.PremiumWait {
 		c.slept += pass.Waited
@@ -181,7 +186,7 @@ func again(err error) bool {
 
 // acquire takes the call's tokens, but for those that a permit has paid. It tells
 // whether it had to wait for them.
-func (c *call) acquire(ctx context.Context, pass flood.Pass, w *waits) (waited bool, err error) {
+func (c *call) acquire(ctx context.Context, pass floods.Pass, w *waits) (waited bool, err error) {
 	if !c.prepaid() {
 		return c.take(ctx, pass, c.pass.all(), w)
 	}
@@ -196,7 +201,7 @@ func isChatGate(name string) bool {
 	return name == PrivateGate || name == GroupGate || name == PaceGate
 }
 
-func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate, w *waits) (waited bool, err error) {
+func (c *call) take(ctx context.Context, pass floods.Pass, gates []ratelimit.Gate, w *waits) (waited bool, err error) {
 	limiter := c.m.limiter.limiter
 	err = limiter.TryBegin(c.opt.cost, gates...)
 	if err == nil || c.opt.noWait || errors.Is(err, ratelimit.ErrImpossible) {
@@ -208,7 +213,7 @@ func (c *call) take(ctx context.Context, pass flood.Pass, gates []ratelimit.Gate
 	}
 	// If it was to go first after a flood, it must not keep the others from it while it
 	// waits for tokens that they may have.
-	c.m.limiter.book.Left(pass)
+	c.m.limiter.tracker.Abandon(pass)
 	c.gate = refused.Gate
 	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate, Pending: refused.Pending})
 	c.queued = c.queued || isChatGate(refused.Gate)
@@ -231,18 +236,18 @@ func (c *call) prepaid() bool {
 func (c *call) refund() { c.m.limiter.limiter.Cancel(c.opt.cost, c.pass.all()...) }
 
 // send dispatches the call. The notice is not waitable unless it was flooded.
-func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input bin.Encoder, output bin.Decoder) (notice flood.Notice, err error) {
+func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, input bin.Encoder, output bin.Decoder) (notice flood.Notice, err error) {
 	answered := false
 	defer func() {
 		if !answered { // a panic below included
-			c.m.limiter.book.Left(pass)
+			c.m.limiter.tracker.Abandon(pass)
 			c.wire.end(c.number, err)
 		}
 	}()
-	if pass.First() {
+	if pass.Probe() {
 		ctx = context.WithValue(ctx, insideKey{}, true)
 	}
-	c.m.limiter.book.Sent(&pass)
+	c.m.limiter.tracker.Start(&pass)
 	c.sent++
 	c.number, c.sentAt = c.wire.leave(&c.pass, c.opt.cost)
 	if !c.ridesFree() {
@@ -260,45 +265,43 @@ func (c *call) send(ctx context.Context, pass flood.Pass, next tg.Invoker, input
 	}
 	if err == nil || c.arrived(output, err) {
 		answered = true
-		c.passed(pass)
-		return flood.Notice{}, c.m.learn(c.floodCall(ctx), output)
+		c.passed(ctx, pass)
+		return flood.Notice{}, c.m.learn(ctx, c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
 	if answered && !notice.Waitable() {
-		c.passed(pass)
+		c.passed(ctx, pass)
 	}
 	return notice, err
 }
 
-// passed tells the book that the call came through. Those that had waited for it follow at
+// passed tells the tracker that the call came through. Those that had waited for it follow at
 // the pace of their category, without the burst that has gathered meanwhile: the server's
 // bucket has filled no faster than its own rate.
-func (c *call) passed(pass flood.Pass) {
+func (c *call) passed(ctx context.Context, pass floods.Pass) {
 	l := c.m.limiter
-	if opens := l.book.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
+	if opens := l.tracker.Opens(pass); opens.Scope >= flood.Method && opens.Calls > 1 && !c.ridesFree() {
 		l.drain(c, opens.Scope)
 	}
-	for _, record := range l.book.Passed(pass) {
-		l.evidence.disproved(record.Method, 0)
+	for _, record := range l.tracker.Passed(pass) {
 		l.learned.Refuted(record)
 	}
-	l.evidence.refuted(c)
-	l.remember()
+	l.keeper.Remember(ctx)
 }
 
-// refused makes a refusal that never passes one that can be told by its type, and counts
-// it. Any other error is handed back as it came.
+// refused turns a permanent refusal into an error with a type of its own, and counts it. Any
+// other error is returned as it came.
 func (c *call) refused(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	refused, stopped := c.m.limiter.guard.Refused(c.floodCall(ctx), err)
+	refused, stopped := c.m.limiter.breaker.Refused(c.breakerCall(), err)
 	if stopped {
 		c.m.logger.Error("Calls of this kind are no longer sent: the server refused too many",
 			zap.String("method", c.Method), zap.Int("dc", c.m.limiter.number(c.dc)), zap.Error(refused))
 		c.observe(Event{Kind: Stopped, Err: refused})
 	}
-	c.m.limiter.remember()
+	c.m.limiter.keeper.Remember(ctx)
 	return refused
 }
 
@@ -316,15 +319,15 @@ func (c *call) dispatch(ctx context.Context, next tg.Invoker, input bin.Encoder,
 }
 
 // flooded remembers the flood and returns an error if it is not to be sat out.
-func (c *call) flooded(ctx context.Context, pass flood.Pass, notice flood.Notice, err error) error {
+func (c *call) flooded(ctx context.Context, pass floods.Pass, notice flood.Notice, err error) error {
 	now := c.m.clock.Now() // a store and an observer may take longer than the flood
-	return c.decide(c.m.limiter.flooded(c, pass, notice), now, notice, err)
+	return c.decide(ctx, c.m.limiter.flooded(c, pass, notice), now, notice, err)
 }
 
 // decide tells of a flood that was recorded at now and returns an error if it is not to be
 // sat out.
-func (c *call) decide(record flood.Record, now time.Time, notice flood.Notice, err error) error {
-	c.m.limiter.remember()
+func (c *call) decide(ctx context.Context, record flood.Record, now time.Time, notice flood.Notice, err error) error {
+	c.m.limiter.keeper.Remember(ctx)
 	record.DC = c.m.limiter.number(record.DC)
 	left := record.Again.Sub(now)
 	c.observe(Event{Kind: Flooded, Wait: notice.Wait, Notice: notice, Flood: record})
@@ -385,15 +388,22 @@ func (c *call) log(record flood.Record, notice flood.Notice, left time.Duration,
 	c.m.logger.Warn("Flood, waiting", fields...)
 }
 
-func (c *call) floodCall(ctx context.Context) flood.Call {
-	return flood.Call{
-		DC:       c.dc,
-		Method:   c.Method,
-		Chat:     int64(c.Peer),
-		Reads:    reads(c.Category),
-		AsksSelf: c.asksSelf,
-		Inside:   ctx.Value(insideKey{}) != nil,
+func (c *call) floodCall(ctx context.Context) floods.Call {
+	call := floods.Call{
+		DC:     c.dc,
+		Method: c.Method,
+		Chat:   int64(c.Peer),
+		Reads:  reads(c.Category),
+		Inside: ctx.Value(insideKey{}) != nil,
 	}
+	if !c.ridesFree() {
+		call.Category = c.Category
+	}
+	return call
+}
+
+func (c *call) breakerCall() breaker.Call {
+	return breaker.Call{DC: c.dc, Method: c.Method, Chat: int64(c.Peer), AsksSelf: c.asksSelf}
 }
 
 func reads(category classify.Category) bool {
@@ -414,7 +424,7 @@ func (c *call) unsent(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause == nil || !errors.Is(err, cause) {
 		return err
 	}
-	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok { // it says so itself
+	if _, ok := errors.AsType[*ratelimit.RefusedError](err); ok || errors.Is(err, ErrNoConnection) { // it says so itself
 		return err
 	}
 	again := ""

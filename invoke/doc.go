@@ -27,7 +27,7 @@
 //
 // A flood of a method or of the account lowers the limit of the call's category, one of a
 // chat that of the chat, and what holds is found again as it is used (package learn). Calls
-// that are refused for good are stopped once there were too many of a kind (flood.Guard).
+// that are refused for good are stopped once there were too many of a kind ([Refusals]).
 // [Limiter.Learned] and [Limiter.Refusals] tell what stands.
 //
 // # Calls of two kinds
@@ -41,7 +41,7 @@
 //
 //   - [*flood.WaitError], flood.ErrGivenUp: Telegram ordered a wait that is not sat out, or
 //     the call falls under one that stands. Sending it before Until does not help.
-//   - [*flood.RefusalError], flood.ErrRefused: Telegram refuses for good.
+//   - [*flood.PermanentError], flood.ErrPermanent: Telegram refuses for good.
 //   - [*ratelimit.RefusedError]: not sent, and nothing spent. Its reason is
 //     ratelimit.ErrDeferred (its turn would come after the context's deadline),
 //     ErrRejected (no tokens, and it was not to wait),
@@ -68,7 +68,13 @@
 // context is done: one that only reads, and a message, whose random_id makes Telegram take it
 // once. If such a message turns out to have arrived, the call succeeds with
 // tg.UpdatesTooLong in place of the answer that was lost, which makes an updates.Manager ask
-// for it. Any other call ends with gotd's error.
+// for it. Any other call ends with gotd's error, after gotd has sent it again by itself if the
+// server had not acknowledged it.
+//
+// While there is no connection, no call takes tokens, so that they do not all leave at once
+// when it is back. Package client tells the middleware of its connection
+// ([Middleware.SetOnline]); the middleware alone does not know of it. A call whose context is
+// done meanwhile was not sent, and its error matches [ErrNoConnection].
 //
 // # Guarantees
 //
@@ -86,8 +92,8 @@
 //   - A context that is done ends a call at once, wherever it waits, and so does
 //     [Middleware.Close]: what waited is not sent.
 //   - Errors pass through as they came, except a flood that is given up on, which gotd's
-//     uploader and downloader would sleep out once more, and a refusal that never passes,
-//     which is wrapped in a [*flood.RefusalError].
+//     uploader and downloader would sleep out once more, and a permanent refusal, which
+//     is wrapped in a [*flood.PermanentError].
 //   - Observer and logger are called without a lock held. A panic of the observer
 //     is contained.
 //

@@ -31,9 +31,9 @@ const (
 	// GivenUp: the call ends without having been sent, or with a flood that is not
 	// sat out. Err is what the caller gets.
 	GivenUp
-	// Stopped: the call was refused in a way that no waiting helps against, once too often.
-	// From now on calls of its kind are not sent, until [Limiter.ClearRefusals]. Err is
-	// the *flood.RefusalError.
+	// Stopped: there was one permanent refusal too many. From now on calls of its kind are
+	// not sent, until a login or [Limiter.ClearRefusals]. Err is
+	// the *flood.PermanentError.
 	Stopped
 	// Learned: a flood has lowered the limit of the category, or of the chat. Rate is the
 	// new one. It is told by the limiter.

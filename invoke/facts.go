@@ -2,84 +2,114 @@ package invoke
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
+	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/store"
 )
 
-// fact makes a fact of a value that encodes.
+const (
+	// floodKept is the longest that a flood lasts, one that was met again and again.
+	floodKept = 2 * flood.MaxWait
+	// minKept is the shortest flood that is worth remembering over a restart.
+	minKept = 2 * time.Second
+)
+
+// newKeeper returns what keeps the limiter's knowledge in the store, nil without one. It is
+// the caller's to add the sources.
+func (l *Limiter) newKeeper(opts Options) *persist.Keeper {
+	return persist.New(persist.Options{
+		Facts: opts.Store, Clock: l.clock,
+		Health: store.NewHealth(store.HealthOptions{Clock: l.clock, Reporter: l.reporter}),
+		Doubt: func(f store.Fact) {
+			if _, ok := l.logged.first("fact", time.Hour); ok {
+				l.log.Warn("What the store remembers is not believed, and is ignored: it is to last longer than anything that is kept",
+					zap.String("fact", f.Key), zap.Time("until", f.Until))
+			}
+		},
+	})
+}
+
+// addSources says what is kept.
+func (l *Limiter) addSources() {
+	l.keeper.Add(trackerFacts{l}, floodKept)
+	l.keeper.Add(breakerFacts{l.breaker}, breaker.Kept)
+	l.keeper.Add(l.learned, adapt.Kept)
+	l.keeper.Add(accountFacts{l}, accountKept)
+	if l.shares {
+		l.keeper.Add(&l.changed, limitsKept)
+	}
+}
+
+var (
+	_ persist.Chronicle = trackerFacts{}
+	_ persist.Chronicle = breakerFacts{}
+	_ persist.Marked    = (*adapt.Limits)(nil)
+	_ persist.Marked    = accountFacts{}
+	_ persist.Marked    = (*changedLimits)(nil)
+)
+
+// storeChanged logs that the store was lost, or is back, and tells the observer.
+func (l *Limiter) storeChanged(err error) {
+	e := Event{Kind: StoreBack}
+	if err != nil {
+		e = Event{Kind: StoreLost, Err: err}
+	}
+	l.logStore(e)
+	l.tell(e)
+}
+
+// fact makes a fact of a value that encodes. Of another there is nothing to remember.
 func fact(key string, value any, until time.Time) store.Fact {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return store.Fact{Key: key} // of a kind that there is not: nothing to remember
+		return store.Fact{Key: key}
 	}
 	return store.Fact{Key: key, Value: text, Until: until}
 }
 
-// told takes in a fact that was kept, or that another process saved. One that does not
-// read is ignored: it is of another version.
-func (l *Limiter) told(f store.Fact) {
-	if f.Value != nil && f.Until.After(l.clock.Now().Add(longestKept(f.Key))) {
-		if _, ok := l.logged.first("fact", time.Hour); ok {
-			l.log.Warn("What the store remembers is not believed, and is ignored: it is to last longer than anything that is kept",
-				zap.String("fact", f.Key), zap.Time("until", f.Until))
+// trackerFacts are the floods that are worth keeping.
+type trackerFacts struct{ *Limiter }
+
+// Prefix implements persist.Source.
+func (trackerFacts) Prefix() string { return "flood/" }
+
+// Changes implements persist.Chronicle.
+func (l trackerFacts) Changes() (facts []store.Fact) {
+	for _, r := range l.tracker.Changes() {
+		if r.Until.IsZero() {
+			facts = append(facts, store.Fact{Key: r.Key()})
+		} else if r.Wait >= minKept || l.shares {
+			facts = append(facts, fact(r.Key(), r, r.Until))
+		}
+	}
+	return facts
+}
+
+// Restore implements persist.Source.
+func (l trackerFacts) Restore(f store.Fact) {
+	if f.Value == nil {
+		for _, known := range l.tracker.Snapshot() {
+			if known.Key() == f.Key {
+				known.Until, known.Wait = time.Time{}, 0
+				l.tracker.Restore(known)
+			}
 		}
 		return
 	}
-	switch {
-	case f.Key == accountFact:
-		l.toldOwner(f)
-	case strings.HasPrefix(f.Key, floodFact):
-		var r flood.Record
-		if f.Value == nil {
-			for _, known := range l.book.Snapshot() {
-				if known.Key() == f.Key {
-					known.Until, known.Wait = time.Time{}, 0
-					l.book.Restore(known)
-				}
-			}
-		} else if json.Unmarshal(f.Value, &r) == nil {
-			l.book.Restore(r)
-		}
-	case strings.HasPrefix(f.Key, refusalFact):
-		var r flood.Refusal
-		if f.Value == nil {
-			for _, known := range l.guard.Snapshot() {
-				if known.Key() == f.Key {
-					known.At, known.Tripped = nil, time.Time{}
-					l.guard.Restore(known)
-				}
-			}
-		} else if json.Unmarshal(f.Value, &r) == nil {
-			l.guard.Restore(r)
-		}
-	case strings.HasPrefix(f.Key, adapt.FactPrefix):
-		l.learned.Restore(f)
-	case strings.HasPrefix(f.Key, limitFact) && l.shares:
-		var changed limit
-		if json.Unmarshal(f.Value, &changed) == nil {
-			l.adopt(strings.TrimPrefix(f.Key, limitFact), changed)
-		}
+	var r flood.Record
+	if json.Unmarshal(f.Value, &r) == nil {
+		l.tracker.Restore(r)
 	}
 }
 
-// longestKept is how far ahead the end of a fact is believed: as long as its like is kept,
-// and a day more for clocks that do not agree.
-func longestKept(key string) time.Duration {
-	const clocks = 24 * time.Hour
-	switch {
-	case strings.HasPrefix(key, adapt.FactPrefix):
-		return adapt.Kept + clocks
-	case strings.HasPrefix(key, limitFact):
-		return limitsKept + clocks
-	case strings.HasPrefix(key, floodFact):
-		return 2*flood.MaxWait + clocks
-	default:
-		return refusalKept + clocks
-	}
-}
+// breakerFacts are the permanent refusals after which calls are no longer sent.
+type breakerFacts struct{ *breaker.Breaker }
+
+// Prefix implements persist.Source.
+func (breakerFacts) Prefix() string { return breaker.FactPrefix }

@@ -180,12 +180,32 @@ func (l *Limiter) GateStats() map[string]ratelimit.GatesStats {
 	return stats
 }
 
-// SetBot tells whether the account is a bot, for [ChatsOfBots]. A limiter learns it by
-// itself from the answer to a login and from what shows the account itself.
-func (l *Limiter) SetBot(bot bool) { l.bot.Store(bot) }
+// What is known of whether the account is a bot.
+const (
+	botUnknown = iota
+	botNo
+	botYes
+)
+
+// SetBot sets whether the account is a bot, for [ChatsOfBots]. A limiter learns it by
+// itself from the answer to a login, from any answer that shows the account itself, and
+// from its store, which keeps it.
+func (l *Limiter) SetBot(bot bool) {
+	if bot {
+		l.bot.Store(botYes)
+	} else {
+		l.bot.Store(botNo)
+	}
+}
+
+// NeedsSelf reports whether the limits of chats depend on whether the account is a bot, and
+// nothing has shown that yet. Until then calls pass no gates of chats. Package client asks
+// for the account itself before its first call to a chat; a program that uses the
+// middleware alone calls SetBot, or users.getUsers with InputUserSelf.
+func (l *Limiter) NeedsSelf() bool { return l.chatMode == ChatsOfBots && l.bot.Load() == botUnknown }
 
 func (l *Limiter) limitsChats() bool {
-	return l.chatMode == ChatsAlways || l.chatMode == ChatsOfBots && l.bot.Load()
+	return l.chatMode == ChatsAlways || l.chatMode == ChatsOfBots && l.bot.Load() == botYes
 }
 
 // chatGates are the gates of chats of the peer's kind.

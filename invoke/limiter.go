@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -14,7 +13,11 @@ import (
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/breaker"
+	"github.com/weirtg/weir/internal/floods"
+	"github.com/weirtg/weir/internal/persist"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // DefaultLimits returns the limits that a [Limiter] starts from, by category. They
@@ -46,20 +49,20 @@ type Limiter struct {
 	group   *ratelimit.Gates
 	paid    *ratelimit.Gates
 	paces   *ratelimit.Gates // of chats that have learned their rate
-	book    *flood.Book
-	guard   *flood.Guard
+	tracker *floods.Tracker
+	breaker *breaker.Breaker
 	clock   clock.Clock
 	home    atomic.Int64 // the account's data centre, 0 while unknown
-	bot     atomic.Bool  // the account is one
+	bot     atomic.Int32 // whether the account is one: botUnknown, botNo or botYes
 	owner   owner
 
 	chatMode ChatMode
 	learned  *adapt.Limits
-	evidence evidence
-	keeper   *keeper // nil: nothing is kept
-	shares   bool    // its gates, with other processes
+	keeper   *persist.Keeper // nil: nothing is kept
+	shares   bool            // its gates, with other processes
+	changed  changedLimits
+	reporter *store.Reporter // of the store to the observer and the log
 	observer Observer
-	stores   stores
 	log      *zap.Logger // of stores
 	logged   *condenser
 
@@ -93,25 +96,20 @@ func NewLimiter(opts Options) (*Limiter, error) {
 	}
 	l.logged = newCondenser(opts.Clock)
 	l.life, l.end = context.WithCancel(context.Background())
-	if opts.Store != nil {
-		l.keeper = newKeeper(opts.Store, l.memoryChanged)
-	}
-	l.limiter = ratelimit.New(ratelimit.Options{
-		Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, OnOutage: l.gatesChanged,
-	})
-	l.book = flood.NewBook(flood.Options{Clock: opts.Clock, Journal: l.keeper != nil})
+	l.reporter = store.NewReporter(opts.Clock, l.storeChanged)
+	l.limiter = ratelimit.New(ratelimit.Options{Clock: opts.Clock, Shared: shared, OnFailure: opts.OnFailure, Reporter: l.reporter})
+	l.keeper = l.newKeeper(opts)
+	l.changed.limiter, l.changed.rules = l, map[string]ratelimit.Rule{}
+	l.tracker = floods.New(floods.Options{Clock: opts.Clock, Journal: l.keeper != nil})
 	err := l.setUp(opts)
 	if err == nil {
-		err = l.join(opts)
+		l.addSources()
+		err = l.keeper.Start(opts.OnFailure)
 	}
 	if err != nil {
 		l.end()
-		l.stores.close(l.clock)
+		l.reporter.Close()
 		return nil, err
-	}
-	if l.keeper != nil {
-		l.keeper.ended.Go(l.watch)
-		l.keeper.ended.Go(l.catchUp)
 	}
 	return l, nil
 }
@@ -129,8 +127,9 @@ func (l *Limiter) setUp(opts Options) error {
 		errs = append(errs, fmt.Errorf("Learning is %d: want On or Off", opts.Learning))
 	}
 	var err error
-	opts.Refusals.Clock, opts.Refusals.Journal = opts.Clock, l.keeper != nil
-	l.guard, err = flood.NewGuard(opts.Refusals)
+	l.breaker, err = breaker.New(breaker.Options{
+		Limit: opts.Refusals.Limit, Period: opts.Refusals.Period, Off: opts.Refusals.Off, Clock: opts.Clock,
+	})
 	errs = append(errs, err)
 	var limits [classify.Global + 1]ratelimit.Limit
 	for category, standard := range DefaultLimits() {
@@ -155,11 +154,14 @@ func (l *Limiter) setUp(opts Options) error {
 	if err := l.addKeyed(opts); err != nil {
 		return err
 	}
-	l.evidence.whole = map[string]whole{}
-	l.learned = adapt.New(adapt.Options{
+	learning := adapt.Options{
 		Clock: opts.Clock, Off: opts.Learning == Off, Configured: limits, Gates: l.gates, Limiter: l.limiter,
-		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares, Keeps: l.keeper != nil,
-	})
+		Paces: l.paces, ChatLimit: l.chatLimit, Shares: l.shares,
+	}
+	if l.keeper != nil {
+		learning.Journal = l.keeper.Journal()
+	}
+	l.learned = adapt.New(learning)
 	return nil
 }
 
@@ -211,7 +213,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 		return nil, fmt.Errorf("try acquire: %v is no category of calls: want one of %v", category, classify.Categories()[:classify.Global-1])
 	}
 	now := l.clock.Now()
-	if until := l.book.AccountUntil(ownDC, reads(category)); until.After(now) {
+	if until := l.tracker.AccountUntil(ownDC, reads(category)); until.After(now) {
 		return nil, &flood.WaitError{
 			Method: category.String(), DC: l.number(ownDC), Kind: flood.FloodWait, Scope: flood.Account, Reason: flood.KnownFlood,
 			Wait: until.Sub(now), Until: until,
@@ -220,7 +222,7 @@ func (l *Limiter) TryAcquire(category classify.Category) (*ratelimit.Permit, err
 	return l.limiter.TryAcquire(1, l.gates[category], l.gates[classify.Global])
 }
 
-// ownDC stands for the account's own data centre in the book of floods. Its number is
+// ownDC stands for the account's own data centre in the tracker of floods. Its number is
 // not known before a connection is, and a flood of that time has to be found later.
 const ownDC = 0
 
@@ -228,8 +230,8 @@ const ownDC = 0
 // does it by itself; without it errors and events have a 0 there.
 func (l *Limiter) SetDC(dc int) { l.home.Store(int64(dc)) }
 
-// bookDC is the data centre under which floods of one are known.
-func (l *Limiter) bookDC(dc int) int {
+// trackerDC is the data centre under which floods of one are known.
+func (l *Limiter) trackerDC(dc int) int {
 	if dc == int(l.home.Load()) {
 		return ownDC
 	}
@@ -247,7 +249,7 @@ func (l *Limiter) number(dc int) int {
 // Floods returns a copy of the floods that stand, sorted by data centre, method and
 // chat, the account's own data centre first. It does not block.
 func (l *Limiter) Floods() []flood.Record {
-	records := l.book.Snapshot()
+	records := l.tracker.Snapshot()
 	for i := range records {
 		records[i].DC = l.number(records[i].DC)
 	}
@@ -259,92 +261,22 @@ func (l *Limiter) Floods() []flood.Record {
 // follow when it came through. With a store it blocks while that is written. match must not
 // call the limiter.
 func (l *Limiter) ClearFloods(match func(flood.Record) bool) int {
-	n := l.book.Clear(match)
-	l.remember()
+	n := l.tracker.Clear(match)
+	l.keeper.Remember(l.life)
 	return n
 }
 
-// Refusals returns what was refused for good lately, and what is no longer sent for it. It
-// does not block.
-func (l *Limiter) Refusals() []flood.Refusal { return l.guard.Snapshot() }
+// Refusals returns the permanent refusals that are counted, and the kinds of calls that are
+// no longer sent because of them. It does not block.
+func (l *Limiter) Refusals() []flood.Refusal { return l.breaker.Snapshot() }
 
-// ClearRefusals forgets the refusals that match, all of them when match is nil, and returns
+// ClearRefusals forgets the permanent refusals that match, all of them when match is nil, and returns
 // how many: calls of their kind are sent again. With a store it blocks while that is
 // written. match must not call the limiter.
 func (l *Limiter) ClearRefusals(match func(flood.Refusal) bool) int {
-	n := l.guard.Clear(match)
-	l.remember()
+	n := l.breaker.Clear(match)
+	l.keeper.Remember(l.life)
 	return n
-}
-
-// stores is whether what the limiter has outside of the process is available.
-type stores struct {
-	mu            sync.Mutex
-	gates, memory error
-	told          bool          // the observer knows that one is lost
-	telling       chan struct{} // closed when it has been told; nil while it is not being told
-	closed        bool          // it is told nothing more
-}
-
-func (l *Limiter) gatesChanged(err error)  { l.storeChanged(&l.stores.gates, err) }
-func (l *Limiter) memoryChanged(err error) { l.storeChanged(&l.stores.memory, err) }
-
-// storeChanged tells the observer of a store that was lost, and of one that is back. Whoever
-// has met it may hold gates, or be waited for by Close, and the observer is free to call the
-// limiter: it is told by a goroutine of its own.
-func (l *Limiter) storeChanged(which *error, err error) {
-	s := &l.stores
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*which = err
-	if s.telling == nil && !s.closed {
-		s.telling = make(chan struct{})
-		go l.tellStores()
-	}
-}
-
-func (l *Limiter) tellStores() {
-	s := &l.stores
-	s.mu.Lock()
-	defer func() { // also if the observer ends the goroutine, as a test does that fails there
-		close(s.telling)
-		s.telling = nil
-		s.mu.Unlock()
-	}()
-	for !s.closed && s.told != (s.gates != nil || s.memory != nil) {
-		s.told = !s.told
-		e := Event{Kind: StoreBack}
-		if s.told {
-			e = Event{Kind: StoreLost, Err: s.gates}
-			if s.gates == nil {
-				e.Err = s.memory
-			}
-		}
-		s.mu.Unlock()
-		func() {
-			defer s.mu.Lock()
-			l.logStore(e)
-			l.tell(e)
-		}()
-	}
-}
-
-// close waits for the goroutine that tells the observer. It may be the observer that waits
-// here, so there is an end to it.
-func (s *stores) close(c clock.Clock) {
-	s.mu.Lock()
-	s.closed = true
-	telling := s.telling
-	s.mu.Unlock()
-	if telling == nil {
-		return
-	}
-	timer := c.Timer(storePatience)
-	defer clock.StopTimer(timer)
-	select {
-	case <-telling:
-	case <-timer.C():
-	}
 }
 
 // tell tells the observer of the limiter. A panic of it is contained.
@@ -367,8 +299,6 @@ func (l *Limiter) tell(e Event) {
 func (l *Limiter) Close() {
 	l.end()
 	l.limiter.Close()
-	if l.keeper != nil {
-		l.keeper.finish(l)
-	}
-	l.stores.close(l.clock)
+	l.keeper.Close()
+	l.reporter.Close()
 }

@@ -1,31 +1,33 @@
 package invoke
 
 import (
+	"context"
+
 	"github.com/gotd/td/bin"
 	"github.com/gotd/td/tg"
 
 	"github.com/weirtg/weir/classify"
-	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/breaker"
 )
 
 // learn reads from a successful answer who the account is, and what it proves about
 // refusals: a login by any means mends those that were about the login. The error matches
 // ErrOtherAccount.
-func (m *Middleware) learn(call flood.Call, output bin.Decoder) error {
+func (m *Middleware) learn(ctx context.Context, call breaker.Call, output bin.Decoder) error {
 	l := m.limiter
-	cleared := l.guard.Passed(call)
+	cleared := l.breaker.Passed(call)
 	self, loggedIn := account(output)
 	// An authorization that was imported is good in its own data centre only.
 	if loggedIn && call.Method != "auth.importAuthorization" {
-		cleared += l.guard.LoggedIn()
+		cleared += l.breaker.LoggedIn()
 	}
 	if cleared > 0 {
-		l.remember()
+		l.keeper.Remember(ctx)
 	}
 	if self == nil {
 		return nil
 	}
-	if err := m.shown(self.ID); err != nil {
+	if err := m.shown(ctx, self.ID, self.Bot); err != nil {
 		return err
 	}
 	l.SetBot(self.Bot)

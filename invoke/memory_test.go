@@ -437,7 +437,7 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 		_, call := choke(t, invoke.Options{Limiter: limiter, Observer: r}, s)
 		for range 30 {
 			err := call(t.Context(), to(1), nil)
-			require.ErrorIs(t, err, flood.ErrRefused)
+			require.ErrorIs(t, err, flood.ErrPermanent)
 			require.True(t, tgerr.Is(err, "PEER_FLOOD"), "programs that look for it find it")
 			time.Sleep(time.Second)
 		}
@@ -449,7 +449,7 @@ func TestRefusalsThatNeverPassAreStoppedAndRemembered(t *testing.T) {
 		require.NoError(t, err)
 		defer again.Close()
 		_, call = choke(t, invoke.Options{Limiter: again}, s)
-		refused, ok := errors.AsType[*flood.RefusalError](call(t.Context(), to(1), nil))
+		refused, ok := errors.AsType[*flood.PermanentError](call(t.Context(), to(1), nil))
 		require.True(t, ok)
 		require.True(t, refused.Local, "a restart does not hammer on")
 		refuse = false
@@ -470,7 +470,7 @@ func TestCallsThatWaitAreNotSentOnceTheirKindIsStopped(t *testing.T) {
 		}, s)
 		var all sync.WaitGroup
 		for chat := range int64(1000) {
-			all.Go(func() { assert.ErrorIs(t, call(t.Context(), to(chat+1)), flood.ErrRefused) })
+			all.Go(func() { assert.ErrorIs(t, call(t.Context(), to(chat+1)), flood.ErrPermanent) })
 		}
 		all.Wait()
 		require.Equal(t, 20, s.count())

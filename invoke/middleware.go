@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/ratelimit"
 )
 
@@ -35,6 +36,7 @@ var ErrNotSent = errors.New("not sent")
 type Middleware struct {
 	limiter    *Limiter
 	classifier *classify.Classifier
+	standard   *classify.Classifier // without the program's categories
 	clock      clock.Clock
 	threshold  flood.Threshold
 	maxWait    time.Duration
@@ -48,6 +50,9 @@ type Middleware struct {
 	owner      atomic.Int64    // the account of the limiter, 0 until then
 	life       context.Context // done after Close
 	end        context.CancelFunc
+
+	lineMu sync.Mutex             // for those who change outage
+	outage atomic.Pointer[outage] // nil while there is a connection
 }
 
 var _ telegram.Middleware = (*Middleware)(nil)
@@ -55,6 +60,10 @@ var _ telegram.Middleware = (*Middleware)(nil)
 // New returns a middleware. The error names every option that is wrong.
 func New(opts Options) (*Middleware, error) {
 	var wrong error
+	standard, err := classify.New(classify.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("invoke: %w", err)
+	}
 	limiter := opts.Limiter
 	if limiter != nil {
 		wrong = opts.inherit()
@@ -78,6 +87,7 @@ func New(opts Options) (*Middleware, error) {
 	m := &Middleware{
 		limiter:    limiter,
 		classifier: classifier,
+		standard:   standard,
 		clock:      limiter.clock,
 		threshold:  opts.SleepThreshold.Or(flood.Threshold(flood.DefaultThreshold)),
 		maxWait:    opts.MaxWait,
@@ -128,7 +138,7 @@ func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 		wire = m.newWire()
 	}
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.bookDC(dc), wire: wire}
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.trackerDC(dc), wire: wire}
 		if err := errors.Join(c.opt.check(), m.admits(c.Method)); err != nil {
 			return err
 		}
@@ -139,11 +149,6 @@ func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 		return c.invoke(ctx, next, input, output)
 	}
 }
-
-// ConnectionLost tells the middleware that the connection to the account's own data centre
-// is gone. Calls that were sent on it and have ended without an answer can no longer reach the
-// server, so their tokens are no longer pending. It does not block.
-func (m *Middleware) ConnectionLost() { m.main.gone() }
 
 func (m *Middleware) newWire() *wire {
 	return newWire(m.limiter.limiter, m.clock, m.life.Done())
@@ -165,7 +170,7 @@ func (m *Middleware) Acquire(ctx context.Context, category classify.Category) (s
 	if m.life.Err() != nil {
 		return nil, ErrClosed
 	}
-	if _, err := c.acquire(ctx, flood.Pass{}, &waits{}); err != nil {
+	if _, err := c.acquire(ctx, floods.Pass{}, &waits{}); err != nil {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { m.limiter.limiter.Settle(1, c.pass.all()...) }), nil

@@ -40,6 +40,18 @@ const (
 	Off
 )
 
+// Refusals says after how many permanent refusals of a kind, such as PEER_FLOOD, calls of
+// that kind fail with a [*flood.PermanentError] and are not sent. A login and some successful
+// calls start over; so does [Limiter.ClearRefusals].
+type Refusals struct {
+	// Limit is how many within Period are too many, 1 or more. 0 means 20.
+	Limit int
+	// Period is how long they are counted together, from the first on. 0 means 10 minutes.
+	Period time.Duration
+	// Off sends every call, whatever was refused.
+	Off bool
+}
+
 // Options are all that an account needs: its limits, what is kept of it, and how its
 // calls wait. The zero value is ready for use.
 type Options struct {
@@ -56,10 +68,8 @@ type Options struct {
 	MaxWaiters int
 	// Learning is [On] unless set.
 	Learning Learning
-	// Refusals says when calls are no longer sent because the server refuses their like
-	// for good: after 20 in 10 minutes unless set. Its Clock and Journal are set by the
-	// limiter.
-	Refusals flood.GuardOptions
+	// Refusals says after how many permanent refusals calls of a kind are no longer sent.
+	Refusals Refusals
 
 	// Store keeps floods, refusals and learned limits beyond the life of the process: a
 	// boltstore.Store in a file, a redisstore.Store on a server. They are honoured from
@@ -112,7 +122,7 @@ type Options struct {
 func (o *Options) inherit() error {
 	var err error
 	if o.RateLimits != nil || o.Chats != (ChatLimits{}) || o.Gates != nil || o.MaxWaiters != 0 || o.Learning != On ||
-		o.Refusals != (flood.GuardOptions{}) || o.Store != nil || o.OnFailure != store.FailClosed || o.Clock != nil {
+		o.Refusals != (Refusals{}) || o.Store != nil || o.OnFailure != store.FailClosed || o.Clock != nil {
 		err = errors.New("Limiter is shared: give RateLimits, Chats, Gates, MaxWaiters, Learning, Refusals, Store, OnFailure and Clock to NewLimiter instead")
 	}
 	of := o.Limiter.opts

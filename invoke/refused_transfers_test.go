@@ -64,7 +64,7 @@ func refusals() []refusal {
 		{name: "a flood that outlasts the deadline", opts: invoke.Options{SleepThreshold: flood.Always},
 			answer: "FLOOD_WAIT_3600", is: flood.ErrGivenUp},
 		{name: "floods without end", answer: "FLOOD_WAIT_1", is: flood.ErrGivenUp},
-		{name: "refused for good", answer: "FROZEN_METHOD_INVALID", is: flood.ErrRefused},
+		{name: "refused for good", answer: "FROZEN_METHOD_INVALID", is: flood.ErrPermanent},
 		{name: "closed", is: invoke.ErrClosed,
 			prepare: func(ctx context.Context, _ *testing.T, m *invoke.Middleware, _ func(context.Context) error) context.Context {
 				m.Close()

@@ -24,6 +24,9 @@ const repeatPause, longestRepeatPause = 50 * time.Millisecond, 2 * time.Second
 // it has arrived. gotd repeats most such calls by itself, but not those that it was about to
 // write.
 func isLost(err error) bool {
+	if errors.Is(err, ErrConnectionLost) {
+		return true
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false // some context in gotd was done
 	}
@@ -40,22 +43,23 @@ func isLost(err error) bool {
 	return false
 }
 
-// isRepeatable reports whether it is safe to send a request twice: one that only reads, and
-// one whose random_id makes the server take it once.
-func (c *call) isRepeatable(req bin.Encoder) bool {
+// Repeatable reports whether it is safe to send a request twice: one that only reads, and
+// one whose random_id makes the server take it once. Options.Categories change nothing about
+// that.
+func (m *Middleware) Repeatable(req bin.Encoder) bool {
 	switch classify.Unwrap(req).(type) {
 	case *tg.MessagesSendMessageRequest, *tg.MessagesSendMediaRequest, *tg.MessagesForwardMessagesRequest,
 		*tg.MessagesSendMultiMediaRequest, *tg.MessagesSendInlineBotResultRequest:
 		return true
 	}
-	return reads(c.Category)
+	return reads(m.standard.Call(req).Category)
 }
 
 // repeat waits a moment before a call is sent again whose connection was lost. It reports
 // false if the call ends with err: it was not lost, it may have been done and would be done
 // twice, or its context is done.
 func (c *call) repeat(ctx context.Context, input bin.Encoder, err error) bool {
-	if err == nil || ctx.Err() != nil || !isLost(err) || !c.isRepeatable(input) {
+	if err == nil || ctx.Err() != nil || !isLost(err) || !errors.Is(err, ErrNotSent) && !c.m.Repeatable(input) {
 		return false
 	}
 	c.lost++

@@ -528,6 +528,7 @@ func TestWhatGathersInALongOutageIsSaved(t *testing.T) {
 		flooded(200, 1001)
 		d.setDown(false)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 801, len(d.keys()))
 		require.Equal(t, 801, d.saved)
 		limiter.Close()

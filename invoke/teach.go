@@ -2,17 +2,13 @@ package invoke
 
 import (
 	"strings"
-	"time"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/flood"
 	"github.com/weirtg/weir/internal/adapt"
+	"github.com/weirtg/weir/internal/floods"
 	"github.com/weirtg/weir/ratelimit"
 )
-
-// longestLesson is the longest flood that a limit is learned from. One of an hour is a quota
-// or a punishment, and no rate would have avoided it.
-const longestLesson = time.Minute
 
 // PaceGate is the name of the gate that a chat has for itself once it was flooded: the rate
 // that it was seen to take, one message at a time.
@@ -37,7 +33,10 @@ func (l *Limiter) Learned() []LearnedRate {
 }
 
 // Unlearn forgets what floods have taught, and goes back to what is configured.
-func (l *Limiter) Unlearn() { l.learned.Forget() }
+func (l *Limiter) Unlearn() {
+	l.learned.Forget()
+	l.tracker.ForgetHistory()
+}
 
 // counted is the call as the limits that were learned know it.
 func (c *call) counted() adapt.Call {
@@ -50,6 +49,40 @@ func (c *call) counted() adapt.Call {
 // category: one that passes by it, as a broadcast does that pays, and one that moves files,
 // of which all parts but the first do.
 func (c *call) ridesFree() bool { return c.pass.common == 0 || strings.HasPrefix(c.Method, "upload.") }
+
+// flooded records a flood, and lowers the limit of what it is about.
+func (l *Limiter) flooded(c *call, pass floods.Pass, notice flood.Notice) flood.Record {
+	pass.Call.Quiet, pass.Call.Retried = l.quiet(c), c.floods > 0
+	record := l.tracker.Flooded(pass, notice)
+	if !record.Evidence {
+		return record
+	}
+	if rate, lowered := l.learned.Flooded(c.counted(), c.mark, record); lowered {
+		e := Event{Kind: Learned, Method: c.Method, DC: l.number(c.dc), Flood: record, Rate: rate}
+		if record.About == flood.Chat {
+			e.Chat = c.Peer
+		} else {
+			e.Category = c.Category
+		}
+		l.tell(e)
+	}
+	return record
+}
+
+// quiet reports whether the chat of a call had little else sent to it lately: a flood
+// there is hardly about how much it gets. It reports false where the chat's own limit is known,
+// which shows what the flood is about. A call that passes no gate of its chat counts as quiet:
+// the rate of the chat is not its own.
+func (l *Limiter) quiet(c *call) bool {
+	if c.pass.messages == 0 {
+		return true
+	}
+	if c.queued || l.learned.KnowsChat(c.Peer) {
+		return false
+	}
+	stats := l.chatGates(c.Peer).Key(uint64(c.Peer)).Stats()
+	return stats.Tokens >= float64(stats.Limit.Burst-c.pass.messages)
+}
 
 // chatLimit is what a chat is limited to: of a window, the calls that it lets through at once,
 // and those a second over a period.

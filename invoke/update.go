@@ -1,13 +1,17 @@
 package invoke
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/weirtg/weir/classify"
 	"github.com/weirtg/weir/ratelimit"
+	"github.com/weirtg/weir/store"
 )
 
 // UpdateLimits changes limits under the calls that wait: heads of queues reckon
@@ -67,50 +71,76 @@ func (l *Limiter) updateGates(changes map[string]ratelimit.Change) (map[string]r
 	return next, nil
 }
 
-// limit is one that was changed while the account's processes ran, as it is told from one to
-// the others. Each is a fact of its own, so that no change takes back another that was made
-// at the same time.
-type limit struct {
+// limitsKept is how long a change of the limits reaches processes that start later.
+const limitsKept = 24 * time.Hour
+
+// changedLimits are the limits that were changed while the account's processes ran, by gate.
+// Each is a fact of its own, so that no change takes back another that was made at the same
+// time.
+type changedLimits struct {
+	limiter *Limiter
+	mu      sync.Mutex
+	rules   map[string]ratelimit.Rule
+}
+
+// keptLimit is one of them, as it is stored.
+type keptLimit struct {
 	Bucket *ratelimit.Limit  `json:"bucket,omitempty"`
 	Window *ratelimit.Window `json:"window,omitempty"`
 }
 
 // spread tells the other processes of changes.
 func (l *Limiter) spread(changed map[string]ratelimit.Rule) {
-	k := l.keeper
-	if k == nil || !l.shares {
+	if !l.shares {
 		return
 	}
-	k.mu.Lock()
-	for name, rule := range changed {
-		var next limit
-		switch rule := rule.(type) {
-		case ratelimit.Limit:
-			next.Bucket = &rule
-		case ratelimit.Window:
-			next.Window = &rule
-		}
-		k.pending[limitFact+name] = fact(limitFact+name, next, l.clock.Now().Add(limitsKept))
+	l.changed.mu.Lock()
+	maps.Copy(l.changed.rules, changed)
+	l.changed.mu.Unlock()
+	for name := range changed {
+		l.keeper.Journal().Mark(l.changed.Prefix()+name, true)
 	}
-	k.mu.Unlock()
-	k.save(l.life)
+	l.keeper.Remember(l.life)
 }
 
-// adopt takes over what another process has changed. What this one has no gate for, or
-// of another kind, is left alone: the program there may be another version.
-func (l *Limiter) adopt(name string, changed limit) {
+// Prefix implements persist.Source.
+func (*changedLimits) Prefix() string { return "limit/" }
+
+// Fact implements persist.Marked.
+func (c *changedLimits) Fact(key string) (f store.Fact, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var kept keptLimit
+	switch rule := c.rules[strings.TrimPrefix(key, c.Prefix())].(type) {
+	case ratelimit.Limit:
+		kept.Bucket = &rule
+	case ratelimit.Window:
+		kept.Window = &rule
+	}
+	return fact(key, kept, c.limiter.clock.Now().Add(limitsKept)), true
+}
+
+// Restore implements persist.Source: it takes over what another process has changed. What
+// this one has no gate for, or one of another kind, is left alone: the program there may be
+// another version.
+func (c *changedLimits) Restore(f store.Fact) {
+	var kept keptLimit
+	if f.Value == nil || json.Unmarshal(f.Value, &kept) != nil {
+		return
+	}
 	var rule ratelimit.Rule
 	switch {
-	case changed.Bucket != nil:
-		rule = *changed.Bucket
-	case changed.Window != nil:
-		rule = *changed.Window
+	case kept.Bucket != nil:
+		rule = *kept.Bucket
+	case kept.Window != nil:
+		rule = *kept.Window
 	default:
 		return
 	}
+	name := strings.TrimPrefix(f.Key, c.Prefix())
 	if category, err := classify.ParseCategory(name); err == nil {
-		_, _ = l.learned.Update(map[classify.Category]ratelimit.Change{category: ratelimit.To(rule)})
+		_, _ = c.limiter.learned.Update(map[classify.Category]ratelimit.Change{category: ratelimit.To(rule)})
 		return
 	}
-	_, _ = l.updateGates(map[string]ratelimit.Change{name: ratelimit.To(rule)})
+	_, _ = c.limiter.updateGates(map[string]ratelimit.Change{name: ratelimit.To(rule)})
 }

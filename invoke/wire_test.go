@@ -136,7 +136,7 @@ func TestLostConnectionSettlesWhatWasGivenUp(t *testing.T) {
 		send(t.Context(), 2)
 		cancel()
 		synctest.Wait()
-		m.ConnectionLost()
+		m.SetOnline(false)
 		require.Equal(t, 1, pendingOf(t, m.Limiter()), "gotd sends the other again")
 		p.call(2) <- nil
 		synctest.Wait()

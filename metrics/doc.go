@@ -38,8 +38,8 @@
 // waited for most, and so it can be a keyed gate, or "flood" for a flood that had to end.
 // A gate is "private" or "group" for chats, "paid" for broadcasts that pay,
 // "resolve_phone", or one of the program's own by its name. The result is "ok", "flood",
-// "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "stopped" (too many
-// refusals that never pass), "store", "closed", "cancelled" or "error". weir_bucket_rate and
+// "rpc_error", "cancelled" or "error"; the reason is "flood", "refused", "permanent"
+// (a kind of call that is no longer sent), "store", "closed", "cancelled" or "error". weir_bucket_rate and
 // weir_bucket_burst are what is kept to, lowered by floods or not. Since m
 // cannot know whether there is a store, weir_store_available is not shown before the store
 // was lost once.

@@ -148,8 +148,8 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, flood.ErrGivenUp):
 		return "flood"
-	case errors.Is(err, flood.ErrRefused):
-		return "stopped"
+	case errors.Is(err, flood.ErrPermanent):
+		return "permanent"
 	case errors.Is(err, store.ErrUnavailable):
 		return "store"
 	case errors.Is(err, invoke.ErrClosed):

@@ -171,7 +171,7 @@ func counter(g prometheus.Gatherer, name string) prometheus.Collector {
 
 func TestWhatTheLimiterTellsOfItselfIsShown(t *testing.T) {
 	m := metrics.New("main")
-	limiter, err := invoke.NewLimiter(invoke.Options{Observer: m, Refusals: flood.GuardOptions{Limit: 1}})
+	limiter, err := invoke.NewLimiter(invoke.Options{Observer: m, Refusals: invoke.Refusals{Limit: 1}})
 	require.NoError(t, err)
 	defer limiter.Close()
 	choke, err := invoke.New(invoke.Options{Limiter: limiter, Observer: m, SleepThreshold: flood.Never})
@@ -187,7 +187,7 @@ func TestWhatTheLimiterTellsOfItselfIsShown(t *testing.T) {
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP weir_given_up_total Calls that were not sent, or not sent again.
 # TYPE weir_given_up_total counter
-weir_given_up_total{category="message",client="main",reason="stopped"} 1
+weir_given_up_total{category="message",client="main",reason="permanent"} 1
 weir_given_up_total{category="query",client="main",reason="flood"} 1
 # HELP weir_learned_limits Limits that floods have lowered.
 # TYPE weir_learned_limits gauge

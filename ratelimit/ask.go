@@ -15,6 +15,10 @@ const (
 	giveBackTime = 100 * time.Millisecond
 )
 
+// longestPause bounds the pause between two tries of a store that is unavailable. It is short,
+// because until then calls fail or pass without a limit.
+const longestPause = time.Second
+
 // askLocked asks the store about a waiter that is first at all its gates and finds room in
 // this process's view. It lets go of the lock meanwhile. The waiter keeps its turn, so at
 // most one call of each queue asks. The question ignores the context: the answer is needed
@@ -22,8 +26,9 @@ const (
 //
 // Afterwards the waiter is granted, or has to look again, or has failed.
 func (l *Limiter) askLocked(w *waiter) error {
-	if !l.outage.over(l.last) {
-		return l.aloneLocked(w, l.outage.err)
+	attempt, lost := l.health.Begin()
+	if lost != nil {
+		return l.aloneLocked(w, lost)
 	}
 	charges := w.chargesLocked(l.last)
 	rules := make([]uint64, len(w.places))
@@ -31,8 +36,6 @@ func (l *Limiter) askLocked(w *waiter) error {
 		p := &w.places[i]
 		p.line.asking, rules[i] = p, p.line.set.changes
 	}
-	probe := l.outage.err != nil
-	l.outage.asking = l.outage.asking || probe
 	l.mu.Unlock()
 
 	asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), l.askTime)
@@ -44,7 +47,9 @@ func (l *Limiter) askLocked(w *waiter) error {
 	admitted = admitted && err == nil
 
 	l.mu.Lock()
-	l.heardLocked(err, probe)
+	if attempt.End(err) && l.policy == store.FailOpen {
+		l.wakeAllLocked() // they pass now
+	}
 	now := l.nowLocked()
 	for i := range w.places {
 		p := &w.places[i]
@@ -120,7 +125,7 @@ func (l *Limiter) aloneLocked(w *waiter, err error) error {
 // freeLocked reports whether a call passes at once and is not counted: the store is
 // unavailable, that opens the gates, and they are not paused.
 func (l *Limiter) freeLocked(w *waiter) bool {
-	if l.policy != store.FailOpen || l.outage.err == nil {
+	if l.policy != store.FailOpen || !l.lost() {
 		return false
 	}
 	for i := range w.places {
@@ -129,6 +134,12 @@ func (l *Limiter) freeLocked(w *waiter) bool {
 		}
 	}
 	return true
+}
+
+// lost reports whether the store is unavailable.
+func (l *Limiter) lost() bool {
+	_, err := l.health.Lost()
+	return err != nil
 }
 
 // unavailable is the error of a waiter that needed the store. It names the narrowest gate.
@@ -167,7 +178,7 @@ func (l *Limiter) giveBack(charges []Charge) {
 // unavailable. It lets go of the lock meanwhile. It has to come before the refund in this
 // process, which makes the next call ask.
 func (l *Limiter) refundLocked(gates []Gate, paid func(i int) int64) {
-	if l.outage.err != nil {
+	if l.lost() {
 		return
 	}
 	var charges []Charge
@@ -193,9 +204,6 @@ func (l *Limiter) trySharedLocked(cost int64, gates []Gate) (payee, error) {
 	w := newWaiter(context.Background(), background, cost, now, gates)
 	defer l.leaveLocked(w)
 	free := l.freeLocked(w)
-	if free && !l.outage.over(now) {
-		return nobody, nil
-	}
 	if !readyLocked(cost, gates, now) || l.advanceLocked(w, now) != nil {
 		if free {
 			return nobody, nil

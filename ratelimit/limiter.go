@@ -27,11 +27,8 @@ type Options struct {
 	// [store.FailOpen] admits it at once and counts nothing, [store.FailLocal] applies the limits
 	// to this process alone. A paused gate stays paused in each case.
 	OnFailure store.Policy
-	// OnOutage is called when Shared becomes unavailable, with its error, and with nil
-	// when it is back. It is called by a call that waits for it, without a lock, and
-	// never twice at once. That call keeps its turn at its gates meanwhile: OnOutage must
-	// not wait there. A panic of it is contained. It may be nil.
-	OnOutage func(err error)
+	// Reporter hears when Shared becomes unavailable and when it is back. It may be nil.
+	Reporter *store.Reporter
 }
 
 // Limiter owns the gates of one account. It is safe for concurrent use.
@@ -46,14 +43,13 @@ type Limiter struct {
 	shared  Shared
 	askTime time.Duration // of shared
 	policy  store.Policy
-	events  func(err error)
+	health  *store.Health // of shared
 
 	mu     sync.Mutex
 	last   int64 // the latest time read: time does not go back
 	gates  []*set
 	sets   []*set // the keyed ones
 	closed bool
-	outage outage
 }
 
 // New returns a limiter without gates.
@@ -73,7 +69,9 @@ func New(opts Options) *Limiter {
 		seed:    maphash.MakeSeed(),
 		shared:  opts.Shared,
 		policy:  opts.OnFailure,
-		events:  opts.OnOutage,
+		health: store.NewHealth(store.HealthOptions{
+			Clock: opts.Clock, LongestPause: longestPause, Reporter: opts.Reporter,
+		}),
 	}
 }
 

@@ -412,7 +412,7 @@ func (o *outages) note(err error) {
 }
 
 func (o *outages) limiter(m ratelimit.Shared, policy store.Policy) *ratelimit.Limiter {
-	return ratelimit.New(ratelimit.Options{Shared: m, OnFailure: policy, OnOutage: o.note})
+	return ratelimit.New(ratelimit.Options{Shared: m, OnFailure: policy, Reporter: store.NewReporter(nil, o.note)})
 }
 
 func TestClosedFailsInAnOutage(t *testing.T) {
@@ -445,15 +445,18 @@ func TestClosedFailsInAnOutage(t *testing.T) {
 		}
 		after, _ := m.count()
 		require.InDelta(t, 12, after-before, 4, "an ask a second")
+		synctest.Wait()
 		require.Equal(t, []bool{false}, o.told)
 
 		m.setDown(false)
 		time.Sleep(time.Second)
 		require.NoError(t, l.Acquire(t.Context(), 1, g))
+		synctest.Wait()
 		require.Equal(t, []bool{false, true}, o.told)
 		m.setDown(true)
 		time.Sleep(time.Second)
 		require.Error(t, l.Try(1, g))
+		synctest.Wait()
 		require.Equal(t, []bool{false, true, false}, o.told)
 	})
 }
@@ -492,6 +495,7 @@ func TestOpenAdmitsInAnOutage(t *testing.T) {
 		require.Empty(t, held, "a pause is a pause")
 		update(t, l, paused, ratelimit.Rate(1))
 		require.NoError(t, <-held)
+		synctest.Wait()
 		require.Equal(t, []bool{false}, o.told)
 	})
 }
@@ -534,6 +538,7 @@ func TestLocalGoesOnInAnOutageAndComesBackWithoutABurst(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, len(passed), 20+40*10-20, "no time was lost but while it was asked in vain")
+		synctest.Wait()
 		require.Equal(t, []bool{false, true}, o.told)
 	})
 }
@@ -588,13 +593,13 @@ func TestOutageIsToldByOneAtATimeAndMayCallTheLimiter(t *testing.T) {
 			busy atomic.Int32
 			told atomic.Int32
 		)
-		l = ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, OnOutage: func(error) {
+		l = ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, Reporter: store.NewReporter(nil, func(error) {
 			assert.Equal(t, int32(1), busy.Add(1))
 			defer busy.Add(-1)
 			told.Add(1)
 			_ = l.Try(1, g)
 			l.Congestion()
-		}})
+		})})
 		g = newGate(t, l, "g", 1000, 1000)
 		chats := newGates(t, l, ratelimit.Limit{Rate: 1000, Burst: 1000})
 		var wg sync.WaitGroup
@@ -621,7 +626,7 @@ func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(0)
 		var told []error
-		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailOpen, OnOutage: func(err error) { told = append(told, err) }})
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailOpen, Reporter: store.NewReporter(nil, func(err error) { told = append(told, err) })})
 		g := newGate(t, l, "g", 10, 10)
 		m.setDown(true)
 		for range 1000 {
@@ -636,6 +641,7 @@ func TestOpenAsksAgainThoughNobodyWaits(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+		synctest.Wait()
 		require.Len(t, told, 2)
 		require.NoError(t, told[1])
 		require.LessOrEqual(t, passed, 11, "the limit holds again")
@@ -660,12 +666,12 @@ func TestSetsOfOneNameHaveRulesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// What the program does when it is told of an outage goes wrong. The call that tells it has
-// its turn at the gate.
-func TestOnOutageThatPanicsClosesNoGate(t *testing.T) {
+// The program panics when it hears of an outage. The call that met it has its turn at the
+// gate.
+func TestReporterThatPanicsClosesNoGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(time.Millisecond)
-		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, OnOutage: func(error) { panic("told") }})
+		l := ratelimit.New(ratelimit.Options{Shared: m, OnFailure: store.FailLocal, Reporter: store.NewReporter(nil, func(error) { panic("told") })})
 		g := newGate(t, l, "g", 1, 10)
 		for _, down := range []bool{true, false, true} {
 			m.setDown(down)

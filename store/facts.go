@@ -33,6 +33,9 @@ type Fact struct {
 	// Until is when the fact expires, on the wall clock. It has to be given, unless
 	// the value is nil.
 	Until time.Time
+	// Began is when what the fact is about happened. A store ignores it: the limiter keeps it
+	// in the value.
+	Began time.Time
 }
 
 // What a fact may be.

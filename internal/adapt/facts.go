@@ -13,10 +13,8 @@ import (
 	"github.com/weirtg/weir/store"
 )
 
-// FactPrefix begins the keys of the facts that are learned limits.
-const FactPrefix = "rate/"
-
 const (
+	factPrefix = "rate/"
 	// Kept is how long a learned limit is remembered: what an account may do a month later
 	// is another question.
 	Kept = 30 * 24 * time.Hour
@@ -28,13 +26,13 @@ const (
 // key is the text under which a store keeps a learned limit.
 func (what subject) key() string {
 	if what.chat != 0 {
-		return FactPrefix + "chat/" + strconv.FormatInt(int64(what.chat), 10)
+		return factPrefix + "chat/" + strconv.FormatInt(int64(what.chat), 10)
 	}
-	return FactPrefix + what.category.String()
+	return factPrefix + what.category.String()
 }
 
 func subjectOf(key string) (what subject, err error) {
-	name := strings.TrimPrefix(key, FactPrefix)
+	name := strings.TrimPrefix(key, factPrefix)
 	if chat, ok := strings.CutPrefix(name, "chat/"); ok {
 		id, err := strconv.ParseInt(chat, 10, 64)
 		if err == nil && id == 0 {
@@ -59,29 +57,27 @@ type value struct {
 	Rest   time.Duration `json:"rest_ns,omitempty"` // for which it was not used since
 }
 
-// News reports whether [Limits.Changes] has something to tell. urgent tells that it is
-// more than the growth of a limit; asking clears it.
-func (t *Limits) News() (news, urgent bool) {
-	return t.news.Load(), t.urgent.Swap(false)
-}
+// Prefix begins the keys of the facts that are learned limits.
+func (t *Limits) Prefix() string { return factPrefix }
 
-// Changes returns the limits that changed since the last time, as facts.
-func (t *Limits) Changes() []store.Fact {
+// Fact returns the learned limit under a key as it stands now; ok is false if there is none
+// any more. It began with the last flood that taught it.
+func (t *Limits) Fact(key string) (f store.Fact, ok bool) {
+	what, err := subjectOf(key)
+	if err != nil {
+		return f, false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.opts.Clock.Now()
-	var facts []store.Fact
-	for what := range t.dirty {
-		f := store.Fact{Key: what.key()}
-		if r := t.find(what); r != nil {
-			f.Value, _ = json.Marshal(value{r.State(), r.over.Round(0), r.rest.floods, r.rest.sum}) // numbers and times only
-			f.Until = now.Add(Kept)
-		}
-		facts = append(facts, f)
+	r := t.find(what)
+	if r == nil {
+		return f, false
 	}
-	clear(t.dirty)
-	t.news.Store(false)
-	return facts
+	text, err := json.Marshal(value{r.State(), r.over.Round(0), r.rest.floods, r.rest.sum})
+	if err != nil {
+		return f, false // of a year that no clock shows
+	}
+	return store.Fact{Key: key, Value: text, Until: t.opts.Clock.Now().Add(Kept), Began: r.flooded}, true
 }
 
 // Restore takes in a fact that was kept, or that another process saved. A fact that cannot
@@ -109,17 +105,10 @@ func (t *Limits) Restore(f store.Fact) {
 			t.apply(what, ratelimit.Change{})
 		}
 		return
-	case t.isEcho(what, flooded), !t.adopt(what, told, now):
+	case !t.adopt(what, told, now):
 		return
 	}
-	delete(t.dirty, what) // it is what the store has
 	t.apply(what, ratelimit.Change{})
-}
-
-// isEcho reports whether a store tells of a limit that was forgotten lately.
-func (t *Limits) isEcho(what subject, flooded time.Time) bool {
-	was, ok := t.forgotten[what]
-	return ok && !flooded.After(was.flooded)
 }
 
 // adopt takes over a stored limit; false if it can't be one.

@@ -9,27 +9,15 @@ import (
 	"github.com/weirtg/weir/ratelimit"
 )
 
-// Teaches says whose limit a flood lowers.
-type Teaches uint8
-
-const (
-	// Nothing: it is not known yet what the flood is about.
-	Nothing Teaches = iota
-	// Chat lowers the limit of the call's chat.
-	Chat
-	// Category lowers that of the call's category.
-	Category
-)
-
 // maxNarrow bounds how many floods are told to a limit late: calls that are on the wire
 // together may be told waits that do not agree, before two do.
 const maxNarrow = 16
 
-// Flooded notes that a call was answered with the flood of the record. It returns the limit
-// that this has lowered, in calls a second; lowered is false where the flood taught nothing,
-// or nothing new.
-func (t *Limits) Flooded(c Call, m Mark, record flood.Record, teaches Teaches) (rate float64, lowered bool) {
-	if t.opts.Off {
+// Flooded notes that a call was answered with the flood of the record, whose About says whose
+// limit that lowers. It returns the limit, in calls a second; lowered is false where the flood
+// taught nothing, or nothing new.
+func (t *Limits) Flooded(c Call, m Mark, record flood.Record) (rate float64, lowered bool) {
+	if t.opts.Off || !record.Evidence {
 		return 0, false
 	}
 	t.mu.Lock()
@@ -38,10 +26,10 @@ func (t *Limits) Flooded(c Call, m Mark, record flood.Record, teaches Teaches) (
 		narrow := append(t.narrow[c.Category], m.category)
 		t.narrow[c.Category] = narrow[max(0, len(narrow)-maxNarrow):]
 	}
-	switch teaches {
-	case Chat:
-		return t.flooded(subject{chat: c.Chat}, c, m, record)
-	case Category:
+	switch record.About {
+	case flood.Chat:
+		rate, lowered = t.flooded(subject{chat: c.Chat}, c, m, record)
+	case flood.Method, flood.Account:
 		rate, lowered = t.flooded(subject{category: c.Category}, c, m, record)
 		if r := t.categories[c.Category]; r != nil && record.Widened {
 			// The floods before it, which were taken for their chats', were not that either.
@@ -51,17 +39,12 @@ func (t *Limits) Flooded(c Call, m Mark, record flood.Record, teaches Teaches) (
 			t.narrow[c.Category] = t.narrow[c.Category][:0]
 		}
 	}
-	return rate, lowered
-}
-
-// FloodedLate notes a flood of a chat that was sent before the flood which has taught the
-// limit of its category was over, and is part of that.
-func (t *Limits) FloodedLate(c Call, m Mark) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.categories[c.Category]; r != nil && m.at.Before(r.over) {
+	// A flood of a chat whose call was sent before the flood was over that has taught the limit
+	// of its category is part of that one.
+	if r := t.categories[c.Category]; r != nil && record.Known && m.at.Before(r.over) {
 		r.Flooded(m.category)
 	}
+	return rate, lowered
 }
 
 // flooded lowers the limit of a subject.
@@ -98,7 +81,7 @@ func (t *Limits) flooded(what subject, c Call, m Mark, record flood.Record) (rat
 	r.lowered = t.opts.Clock.Now()
 	r.rest.flooded(record.Until)
 	r.over, r.flooded, r.leads = record.Until, r.State().Flooded, true
-	t.note(what)
+	t.note(what, true)
 	t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Empty))
 	return r.PerSecond(), true
 }
@@ -119,11 +102,10 @@ func (t *Limits) Refuted(record flood.Record) {
 		r.basis, r.over = "", time.Time{}
 		r.rest.floods = max(1, r.rest.floods-1)
 		if r.Learned() {
-			t.note(what)
+			t.note(what, true)
 			t.apply(what, ratelimit.Change{})
 		} else {
-			t.unlearn(what, now)
+			t.unlearn(what)
 		}
-		t.urgent.Store(true)
 	}
 }

@@ -2,7 +2,6 @@ package adapt
 
 import (
 	"cmp"
-	"maps"
 	"time"
 
 	"github.com/weirtg/weir/internal/learn"
@@ -41,7 +40,7 @@ func (t *Limits) lessonOfChat(what subject, held float64) *lesson {
 	r := &lesson{Rate: rate}
 	if len(t.chats) >= maxChats {
 		for chat := range t.chats { // any: the floods themselves are known apart from it
-			t.note(subject{chat: chat}) // what a store gathers in a month would be too much to read at once
+			t.note(subject{chat: chat}, false) // what a store gathers in a month would be too much to read at once
 			t.forget(subject{chat: chat})
 			break
 		}
@@ -77,21 +76,17 @@ func (t *Limits) tally() {
 }
 
 // note marks a limit as one to be kept, or to be forgotten where it is kept.
-func (t *Limits) note(what subject) {
-	if t.dirty != nil {
-		t.dirty[what] = true
-		t.news.Store(true)
+func (t *Limits) note(what subject, urgent bool) {
+	if t.opts.Journal != nil {
+		t.opts.Journal.Mark(what.key(), urgent)
 	}
 }
 
-// echo is how long after a change a store may still tell what was before it.
-const echo = time.Minute
-
 // unlearn forgets a limit, here and where it is kept.
-func (t *Limits) unlearn(what subject, now time.Time) {
-	maps.DeleteFunc(t.forgotten, func(_ subject, f forgotten) bool { return now.Sub(f.at) > echo })
-	t.forgotten[what] = forgotten{t.find(what).flooded, now}
-	t.note(what)
+func (t *Limits) unlearn(what subject) {
+	if t.opts.Journal != nil {
+		t.opts.Journal.Ended(what.key(), t.find(what).flooded)
+	}
 	t.forget(what)
 	t.apply(what, ratelimit.Change{})
 }

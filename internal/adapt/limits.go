@@ -28,8 +28,17 @@ type Options struct {
 	ChatLimit func(classify.Peer) ratelimit.Limit
 	// Shares tells that the gates are those of several processes.
 	Shares bool
-	// Keeps tells that somebody asks for [Limits.Changes].
-	Keeps bool
+	// Journal is where limits that change are noted; nil if nobody keeps them.
+	Journal Journal
+}
+
+// Journal notes which facts have changed. Its methods are called under the lock of the
+// limits, and must not block.
+type Journal interface {
+	// Mark notes a limit that was learned or has changed. What only grew is not urgent.
+	Mark(key string, urgent bool)
+	// Ended notes that a limit was forgotten, and when it was learned.
+	Ended(key string, began time.Time)
 }
 
 // Call is what [Limits] have to know of a call.
@@ -63,8 +72,6 @@ type Limits struct {
 
 	// learned is how many limits were learned, readable without the mutex.
 	learned atomic.Int64
-	// news tells that there is something to keep, urgent that it is not to wait.
-	news, urgent atomic.Bool
 
 	mu         sync.Mutex
 	configured [classify.Global + 1]ratelimit.Limit
@@ -83,14 +90,7 @@ type Limits struct {
 	// spare are the gates of chats that were forgotten. There are never more gates than
 	// chats are remembered at a time.
 	spare []*ratelimit.Gates
-	// dirty is what changed since it was last kept; nil if nobody keeps it.
-	dirty map[subject]bool
-	// forgotten are the limits that were forgotten lately. A store may still tell of them.
-	forgotten map[subject]forgotten
 }
-
-// forgotten is a limit that was: the flood that taught it last, and when it ended.
-type forgotten struct{ flooded, at time.Time }
 
 // lesson is a limit that was learned.
 type lesson struct {
@@ -129,13 +129,7 @@ const maxChats = 1024
 
 // New returns limits of which none is learned.
 func New(opts Options) *Limits {
-	t := &Limits{
-		opts: opts, configured: opts.Configured,
-		chats: map[classify.Peer]*lesson{}, forgotten: map[subject]forgotten{},
-	}
-	if opts.Keeps {
-		t.dirty = map[subject]bool{}
-	}
+	t := &Limits{opts: opts, configured: opts.Configured, chats: map[classify.Peer]*lesson{}}
 	for _, category := range classify.Categories() {
 		t.begin(category)
 	}
@@ -168,11 +162,6 @@ func (t *Limits) Learned() []Rate {
 	return all
 }
 
-// KnowsCategory reports whether floods have taught the limit of a category.
-func (t *Limits) KnowsCategory(category classify.Category) bool {
-	return t.knows(subject{category: category})
-}
-
 // KnowsChat reports whether floods have taught the limit of a chat.
 func (t *Limits) KnowsChat(chat classify.Peer) bool { return t.knows(subject{chat: chat}) }
 
@@ -189,13 +178,12 @@ func (t *Limits) knows(what subject) bool {
 func (t *Limits) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.opts.Clock.Now()
 	for category, r := range t.categories {
 		if r != nil {
-			t.unlearn(subject{category: classify.Category(category)}, now)
+			t.unlearn(subject{category: classify.Category(category)})
 		}
 	}
 	for chat := range t.chats {
-		t.unlearn(subject{chat: chat}, now)
+		t.unlearn(subject{chat: chat})
 	}
 }

@@ -106,7 +106,7 @@ func (t *Limits) forgetRested(what subject, now time.Time) {
 		return
 	}
 	idle := now.Sub(r.rest.seen)
-	t.unlearn(what, now)
+	t.unlearn(what)
 	if limit := t.configured[what.category]; what.chat == 0 && others == 0 && idle.Seconds()*limit.Rate >= float64(limit.Burst) {
 		// The burst that floods had lowered would be full by now.
 		t.apply(what, ratelimit.Change{}.Inherit(ratelimit.Full))

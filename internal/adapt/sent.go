@@ -52,16 +52,16 @@ func (t *Limits) sent(what subject, cost int, now time.Time) (as learn.Call) {
 	}
 	others := t.sentByOthers(t.gate(what, r), &r.others)
 	if r.rest.used(now, float64(cost+others), r.PerSecond()) {
-		t.note(what)
+		t.note(what, false)
 	}
 	as = count(r.Rate, others, cost, now)
 	switch {
 	case !r.Learned():
-		t.unlearn(what, now)
+		t.unlearn(what)
 	case r.PerSecond() != r.told: // a gate that is not set would look as if it were not used
 		t.apply(what, ratelimit.Change{})
 		if !t.opts.Shares {
-			t.note(what)
+			t.note(what, false)
 		}
 	}
 	if t.opts.Shares {
@@ -77,10 +77,7 @@ func (t *Limits) lead(what subject, r *lesson, now time.Time) {
 	}
 	r.leads = true
 	r.Lead()
-	t.note(what)
-	if r.Moved() {
-		t.urgent.Store(true)
-	}
+	t.note(what, r.Moved())
 }
 
 // sentByOthers is how many calls the other processes of the account have sent since this
