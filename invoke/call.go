@@ -260,7 +260,10 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 		c.refund()
 		return flood.Notice{}, err
 	}
-	if _, answered = tgerr.As(err); answered || err == nil {
+	if answered = err == nil; !answered {
+		_, answered = tgerr.As(err)
+	}
+	if answered {
 		c.wire.answered(c.number, c.sentAt)
 	}
 	if err == nil || c.arrived(output, err) {
