@@ -178,9 +178,11 @@ func (c *Client) MigrateTo(ctx context.Context, dc int) error { return c.telegra
 
 // Ping sends an MTProto ping and waits for the pong. It is charged to classify.Bulk.
 func (c *Client) Ping(ctx context.Context) error {
-	if err := c.choke.Acquire(ctx, classify.Bulk); err != nil {
+	settle, err := c.choke.Acquire(ctx, classify.Bulk)
+	if err != nil {
 		return err
 	}
+	defer settle()
 	return c.telegram.Ping(ctx)
 }
 

@@ -94,3 +94,20 @@ func TestCallsWithoutAConnectionAreRefusedInTime(t *testing.T) {
 		require.Equal(t, []string{"before", "after"}, texts)
 	})
 }
+
+// A server that acknowledges a call and then loses the connection has done it, most likely.
+// The message is there once, and its sender does not see an error.
+func TestAcknowledgedMessageWhoseConnectionIsLostIsThereOnce(t *testing.T) {
+	overALink(t, func(ctx context.Context, cloud *localdc.Cloud, link *localdc.Link, c *client.Client) {
+		alice := cloud.AddUser("alice")
+		release, err := cloud.Hold("messages.sendMessage")
+		require.NoError(t, err)
+		done := call(func() error { return send(c, ctx, alice.InputPeer(), "hello") })
+		_, err = cloud.AwaitCall(ctx, func(c localdc.Call) bool { return c.Method == "messages.sendMessage" })
+		require.NoError(t, err)
+		link.Cut()
+		release()
+		require.NoError(t, ended(t, done))
+		require.Len(t, alice.Messages(), 1)
+	})
+}

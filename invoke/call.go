@@ -28,8 +28,10 @@ type call struct {
 	pass     pass
 	asksSelf bool          // who is logged in
 	dc       int           // as the tracker of floods has it
+	wire     *wire         // what it is sent on
 	sent     int           // attempts that were dispatched
 	sentAt   time.Time     // when the last of them was
+	number   uint64        // of that on the line
 	mark     adapt.Mark    // and what the limits that were learned knew then
 	queued   bool          // at the gate of its chat, before the last of them
 	gate     string        // where it waited last
@@ -190,7 +192,7 @@ func (c *call) acquire(ctx context.Context, pass floods.Pass, w *waits) (waited 
 	}
 	waited, err = c.take(ctx, pass, c.pass.own(), w)
 	if err != nil {
-		c.m.limiter.limiter.Refund(c.opt.cost, c.pass.shared()...)
+		c.m.limiter.limiter.Cancel(c.opt.cost, c.pass.shared()...)
 	}
 	return waited, err
 }
@@ -201,7 +203,7 @@ func isChatGate(name string) bool {
 
 func (c *call) take(ctx context.Context, pass floods.Pass, gates []ratelimit.Gate, w *waits) (waited bool, err error) {
 	limiter := c.m.limiter.limiter
-	err = limiter.Try(c.opt.cost, gates...)
+	err = limiter.TryBegin(c.opt.cost, gates...)
 	if err == nil || c.opt.noWait || errors.Is(err, ratelimit.ErrImpossible) {
 		return false, err
 	}
@@ -213,7 +215,7 @@ func (c *call) take(ctx context.Context, pass floods.Pass, gates []ratelimit.Gat
 	// waits for tokens that they may have.
 	c.m.limiter.tracker.Abandon(pass)
 	c.gate = refused.Gate
-	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate})
+	c.observe(Event{Kind: Queued, Wait: refused.Wait, Gate: refused.Gate, Pending: refused.Pending})
 	c.queued = c.queued || isChatGate(refused.Gate)
 	waiting, release := c.m.join(ctx)
 	defer release()
@@ -231,7 +233,7 @@ func (c *call) prepaid() bool {
 		p.Pays(c.m.limiter.gates[c.Category]) && p.Use()
 }
 
-func (c *call) refund() { c.m.limiter.limiter.Refund(c.opt.cost, c.pass.all()...) }
+func (c *call) refund() { c.m.limiter.limiter.Cancel(c.opt.cost, c.pass.all()...) }
 
 // send dispatches the call. The notice is not waitable unless it was flooded.
 func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, input bin.Encoder, output bin.Decoder) (notice flood.Notice, err error) {
@@ -239,6 +241,7 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 	defer func() {
 		if !answered { // a panic below included
 			c.m.limiter.tracker.Abandon(pass)
+			c.wire.end(c.number, err)
 		}
 	}()
 	if pass.Probe() {
@@ -246,15 +249,22 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 	}
 	c.m.limiter.tracker.Start(&pass)
 	c.sent++
-	c.sentAt = c.m.clock.Now()
+	c.number, c.sentAt = c.wire.leave(&c.pass, c.opt.cost)
 	if !c.ridesFree() {
 		c.mark = c.m.limiter.learned.Sent(c.counted())
 	}
 	err = c.dispatch(ctx, next, input, output)
 	if errors.Is(err, ErrNotSent) {
 		c.sent--
+		c.wire.unsent(c.number)
 		c.refund()
 		return flood.Notice{}, err
+	}
+	if answered = err == nil; !answered {
+		_, answered = tgerr.As(err)
+	}
+	if answered {
+		c.wire.answered(c.number, c.sentAt)
 	}
 	if err == nil || c.arrived(output, err) {
 		answered = true
@@ -262,7 +272,6 @@ func (c *call) send(ctx context.Context, pass floods.Pass, next tg.Invoker, inpu
 		return flood.Notice{}, c.m.learn(ctx, c.breakerCall(), output)
 	}
 	notice, _ = flood.FromError(err)
-	_, answered = tgerr.As(err)
 	if answered && !notice.Waitable() {
 		c.passed(ctx, pass)
 	}

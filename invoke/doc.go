@@ -79,9 +79,8 @@
 // answer itself is lost. An updates.Manager then fetches the message.
 //
 // Any other call ends with gotd's error. Before that, gotd itself sends it again if the server
-// had not acknowledged it. A call that the server had acknowledged but not answered can end
-// with gotd's error too, even if it is safe to repeat. That error matches context.Canceled
-// although the call's context is not done.
+// had not acknowledged it. That error can match context.Canceled although the call's context
+// is not done.
 //
 // While there is no connection, no call takes tokens. Otherwise all waiting calls would leave
 // at once when it is back. Package client reports its connection with
@@ -90,6 +89,12 @@
 //
 // # Guarantees
 //
+//   - A call counts until the server must have counted it: its tokens are pending until it
+//     is answered, until a call is answered that left clearly later on the same connection, or
+//     until its connection is lost. If it ends without an answer and nothing else is known,
+//     that takes [MaxUnanswered]. So no delay of the network makes a server of the same limits
+//     refuse a call. Exceptions are gates on a shared store, and limits that floods have
+//     taught: these charge a call when it is sent.
 //   - Each dispatch is charged, a retry like a first attempt, and what was not
 //     sent is not charged: if a flood arrives while a call waits for its tokens,
 //     they are given back.

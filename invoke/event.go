@@ -85,6 +85,7 @@ type Event struct {
 	Wait     time.Duration
 	Took     time.Duration
 	Gate     string       // Queued, Admitted: the gate that it waited for most, or FloodGate; "" if none
+	Pending  int          // Queued for tokens: cost of the calls at Gate that are not answered yet
 	Flood    flood.Record // Flooded: what stands now
 	Notice   flood.Notice // Flooded: what the server said
 	Rate     float64      // Learned: in calls a second

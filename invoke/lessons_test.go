@@ -486,7 +486,9 @@ func TestCallThatCanNeverPassMakesNoRoom(t *testing.T) {
 // the rate that is learned anew.
 func TestCallsOnTheWireTeachAChatOnceAfterUnlearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, ofBots)
+		opts := ofBots
+		opts.Chats.Private = ratelimit.Burst(8) // no more are on the wire at once
+		limiter := newLimiter(t, opts)
 		m, err := invoke.New(invoke.Options{Limiter: limiter, SleepThreshold: flood.Never})
 		require.NoError(t, err)
 		defer m.Close()

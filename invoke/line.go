@@ -25,8 +25,13 @@ type outage struct {
 // SetOnline tells the middleware whether the client has a connection. While it has none, no
 // call takes tokens: gotd would keep it until the connection is back, and then send all such
 // calls at once. A new middleware is online, and one that nobody tells stays it. Package
-// client does so by itself. SetOnline does not block.
+// client does so by itself. A call that has ended without an answer can no longer reach the
+// server when its connection is lost, so its tokens are no longer pending. SetOnline does not
+// block.
 func (m *Middleware) SetOnline(online bool) {
+	if !online {
+		m.main.gone()
+	}
 	m.lineMu.Lock()
 	defer m.lineMu.Unlock()
 	o := m.outage.Load()

@@ -45,6 +45,7 @@ type Middleware struct {
 	observer   Observer
 	logger     *zap.Logger
 	condenser  *condenser
+	main       *wire           // of the account's own data centre
 	account    atomic.Int64    // that the client is logged in as, 0 until an answer shows it
 	owner      atomic.Int64    // the account of the limiter, 0 until then
 	life       context.Context // done after Close
@@ -97,6 +98,7 @@ func New(opts Options) (*Middleware, error) {
 		condenser:  newCondenser(limiter.clock),
 	}
 	m.life, m.end = context.WithCancel(limiter.life)
+	m.main = m.newWire()
 	return m, nil
 }
 
@@ -131,8 +133,12 @@ func (m *Middleware) Handle(next tg.Invoker) telegram.InvokeFunc { return m.Hand
 // HandleDC is Handle for an invoker whose calls go to another data centre, such as
 // a pool: floods are known by data centre. 0 is the account's own.
 func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
+	wire := m.main
+	if dc != 0 {
+		wire = m.newWire()
+	}
 	return func(ctx context.Context, input bin.Encoder, output bin.Decoder) error {
-		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.trackerDC(dc)}
+		c := call{m: m, Call: m.classifier.Call(input), opt: chosen(ctx), asksSelf: asksSelf(input), dc: m.limiter.trackerDC(dc), wire: wire}
 		if err := errors.Join(c.opt.check(), m.admits(c.Method)); err != nil {
 			return err
 		}
@@ -144,21 +150,30 @@ func (m *Middleware) HandleDC(dc int, next tg.Invoker) telegram.InvokeFunc {
 	}
 }
 
+func (m *Middleware) newWire() *wire {
+	return newWire(m.limiter.limiter, m.clock, m.life.Done())
+}
+
 // Acquire takes a token of the category and a global one, for a request that is
 // made past the middleware. It blocks until they are there, ctx is done or the
-// middleware is closed, and fails like [ratelimit.Limiter.Acquire].
-func (m *Middleware) Acquire(ctx context.Context, category classify.Category) error {
+// middleware is closed, and fails like [ratelimit.Limiter.Begin].
+//
+// After a nil error, call settle once when the request has returned: until then the tokens are
+// pending, see [ratelimit.Limiter.Begin]. Further calls of settle do nothing.
+func (m *Middleware) Acquire(ctx context.Context, category classify.Category) (settle func(), err error) {
 	c := call{m: m, Call: classify.Call{Category: category}, opt: choices{cost: 1, category: category}}
 	if err := c.opt.check(); err != nil {
-		return err
+		return nil, err
 	}
 	c.pass.add(m.limiter.gates[category])
 	c.pass.add(m.limiter.gates[classify.Global])
 	if m.life.Err() != nil {
-		return ErrClosed
+		return nil, ErrClosed
 	}
-	_, err := c.acquire(ctx, floods.Pass{}, &waits{})
-	return err
+	if _, err := c.acquire(ctx, floods.Pass{}, &waits{}); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { m.limiter.limiter.Settle(1, c.pass.all()...) }), nil
 }
 
 // join returns a context that also ends when the middleware is closed. Only calls

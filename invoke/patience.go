@@ -85,9 +85,9 @@ func (c *call) queue(ctx context.Context, refused *ratelimit.RefusedError, gates
 	}
 	var err error
 	if c.opt.background {
-		err = limiter.AcquireBackground(waiting, c.opt.cost, gates...)
+		err = limiter.BeginBackground(waiting, c.opt.cost, gates...)
 	} else {
-		err = limiter.Acquire(waiting, c.opt.cost, gates...)
+		err = limiter.Begin(waiting, c.opt.cost, gates...)
 	}
 	if waiting.Err() != nil && ctx.Err() == nil && errors.Is(err, waiting.Err()) {
 		// It is not the caller's context that was done, and must not look like it.

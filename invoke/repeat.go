@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/gotd/td/bin"
@@ -20,6 +21,10 @@ import (
 // and at most. A line that is gone for long costs a try every two seconds.
 const repeatPause, longestRepeatPause = 50 * time.Millisecond, 2 * time.Second
 
+// engineClosed is in the text of the error that gotd has for an acknowledged call whose
+// connection ended. It wraps context.Canceled and no error of its own.
+const engineClosed = "engine forcibly closed"
+
 // isLost reports whether a call ended because its connection did. Nobody knows then whether
 // it has arrived. gotd repeats most such calls by itself, but not those that it was about to
 // write.
@@ -27,8 +32,12 @@ func isLost(err error) bool {
 	if errors.Is(err, ErrConnectionLost) {
 		return true
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return false // some context in gotd was done
+	if errors.Is(err, context.Canceled) {
+		// The server had acknowledged the call when its connection ended.
+		return strings.Contains(err.Error(), engineClosed)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false // of some context in gotd
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

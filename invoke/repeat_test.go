@@ -3,6 +3,7 @@ package invoke_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -44,6 +45,7 @@ func TestReadWhoseConnectionIsLostIsSentAgain(t *testing.T) {
 	for name, lost := range map[string]error{
 		"broken pipe": brokenPipe, "end of file": io.EOF, "closed pipe": io.ErrClosedPipe,
 		"dead connection": pool.ErrConnDead, "closed engine": rpc.ErrEngineClosed,
+		"acknowledged": fmt.Errorf("rpcDoRequest: engine forcibly closed: %w", context.Canceled),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -71,8 +71,8 @@
 // Limits are reckoned in whole nanoseconds on an injected clock, and never in a
 // client's disfavour: calls that arrive at the pace of a limit are never flooded,
 // however long. What leaves a client at that pace arrives with the network's
-// jitter, which is what [Limits].Slack is for. Every request is recorded once, in
-// order of arrival, under the name of the innermost function, out of all wrappers.
+// jitter, and nothing is forgiven unless [Limits].Slack says so. Every request is
+// recorded once, in order of arrival, under the name of the innermost function, out of all wrappers.
 // A random_id is honoured for as long as the Cloud lives. Answers that are delayed
 // or held hold up no other call. After [Cloud.Close] no goroutine is left.
 //

@@ -62,10 +62,10 @@ type Limits struct {
 	// one second, a negative value adds nothing.
 	Lengthen time.Duration
 	// Slack lets a call pass that comes this much before there is room, and
-	// charges it all the same, so that nothing adds up. A client that keeps
-	// exactly to a limit needs it: the network delays one call more than the
-	// next, by some milliseconds even on loopback, and the one that was faster
-	// would be flooded. Zero is none; negative is an error.
+	// charges it all the same, so that nothing adds up. It is for clients that count
+	// a call when they send it: the network delays one call more than the next, by
+	// some milliseconds even on loopback, and the one that was faster is flooded.
+	// Zero is none; negative is an error.
 	Slack time.Duration
 }
 
@@ -73,14 +73,12 @@ type Limits struct {
 // about 30 messages a second for the account (here with a burst of 30), about
 // one a second in a private chat (here with a burst of 3, for the FAQ allows
 // short bursts) and 20 a minute in a group. Telegram publishes no limit for
-// single methods or file parts, so neither has one here. The slack of 20 ms, less
-// than the time of one token, is for the network and no figure of Telegram's.
+// single methods or file parts, so neither has one here. Nothing is forgiven: Slack is 0.
 func Published() Limits {
 	return Limits{
 		Account: Rate{PerSecond: 30, Burst: 30},
 		Chat:    Rate{PerSecond: 1, Burst: 3},
 		Group:   Window{Limit: 20, Period: time.Minute},
-		Slack:   20 * time.Millisecond,
 	}
 }
 

@@ -19,10 +19,12 @@
 //	weir_bucket_tokens{bucket}                         tokens that could be taken now
 //	weir_bucket_rate{bucket}                           limit in tokens a second
 //	weir_bucket_burst{bucket}                          limit in tokens at once
+//	weir_bucket_pending{bucket}                        tokens of calls that are not answered yet
 //	weir_bucket_waiters{bucket}                        calls in the queue
 //	weir_bucket_oldest_wait_seconds{bucket}            how long the first of them has waited
 //	weir_congestion_ratio                              of the worst bucket, 0 idle to 1 saturated
 //	weir_keyed_gates{gate}                             gates of chats and of the program's own in use
+//	weir_keyed_pending{gate}                           tokens of calls that are not answered yet
 //	weir_keyed_waiters{gate}                           calls in all their queues
 //	weir_keyed_oldest_wait_seconds{gate}               how long the first of those has waited
 //	weir_standing_floods{scope}                        floods that are known to stand

@@ -33,6 +33,7 @@ type Metrics struct {
 	tokens     *prometheus.Desc
 	rate       *prometheus.Desc
 	burst      *prometheus.Desc
+	pending    *prometheus.Desc
 	waiters    *prometheus.Desc
 	oldest     *prometheus.Desc
 	congestion *prometheus.Desc
@@ -40,6 +41,7 @@ type Metrics struct {
 	learned    *prometheus.Desc
 	stopped    *prometheus.Desc
 	keyedLive  *prometheus.Desc
+	keyedPend  *prometheus.Desc
 	keyedWait  *prometheus.Desc
 	keyedOld   *prometheus.Desc
 }
@@ -81,10 +83,12 @@ func New(client string) *Metrics {
 		tokens:     desc("weir_bucket_tokens", "Tokens that could be taken now.", "bucket"),
 		rate:       desc("weir_bucket_rate", "Limit in tokens a second.", "bucket"),
 		burst:      desc("weir_bucket_burst", "Limit in tokens at once.", "bucket"),
+		pending:    desc("weir_bucket_pending", "Tokens of calls that are not answered yet.", "bucket"),
 		waiters:    desc("weir_bucket_waiters", "Calls that wait for tokens.", "bucket"),
 		oldest:     desc("weir_bucket_oldest_wait_seconds", "How long the first of the waiting calls has waited.", "bucket"),
 		congestion: desc("weir_congestion_ratio", "Congestion of the worst bucket, from 0 (idle) to 1 (saturated)."),
 		keyedLive:  desc("weir_keyed_gates", "Gates of chats, and of the program's own (client.Options.Gates), that are in use.", "gate"),
+		keyedPend:  desc("weir_keyed_pending", "Tokens of calls through such gates that are not answered yet.", "gate"),
 		keyedWait:  desc("weir_keyed_waiters", "Calls that wait at such gates.", "gate"),
 		keyedOld:   desc("weir_keyed_oldest_wait_seconds", "How long the first of those calls has waited.", "gate"),
 		standing:   desc("weir_standing_floods", "Floods that are known to stand.", "scope"),
@@ -168,7 +172,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs() {
 		v.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.waiters, m.oldest, m.congestion, m.standing, m.learned, m.stopped, m.keyedLive, m.keyedWait, m.keyedOld} {
+	for _, d := range []*prometheus.Desc{m.tokens, m.rate, m.burst, m.pending, m.waiters, m.oldest, m.congestion, m.standing, m.learned, m.stopped, m.keyedLive, m.keyedPend, m.keyedWait, m.keyedOld} {
 		ch <- d
 	}
 }
@@ -191,6 +195,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(m.tokens, s.Tokens, bucket)
 		gauge(m.rate, s.Limit.Rate, bucket)
 		gauge(m.burst, float64(s.Limit.Burst), bucket)
+		gauge(m.pending, float64(s.Pending), bucket)
 		gauge(m.waiters, float64(s.Waiters), bucket)
 		gauge(m.oldest, s.OldestWait.Seconds(), bucket)
 		worst = max(worst, s.Congestion())
@@ -198,6 +203,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.congestion, worst)
 	for name, s := range limiter.GateStats() {
 		gauge(m.keyedLive, float64(s.Live), name)
+		gauge(m.keyedPend, float64(s.Pending), name)
 		gauge(m.keyedWait, float64(s.Waiters), name)
 		gauge(m.keyedOld, s.OldestWait.Seconds(), name)
 	}

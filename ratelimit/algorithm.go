@@ -9,10 +9,10 @@ type algorithm interface {
 	capacity() int64
 	// most is the most that one call is charged, which may be more than the capacity.
 	most() int64
-	// due is since when there is room for cost, or when there will be. It may lie
-	// far in the past.
+	// due is since when there is room for cost, or when there will be at the earliest: if
+	// all pending calls were settled now. It may lie far in the past.
 	due(s state, cost, now int64) int64
-	// take charges cost. due is when the call could have been admitted, at most a
+	// take charges cost, which is counted as of the time due. due is when the call could have been admitted, at most a
 	// timer's lateness before now.
 	take(s state, cost, due, now int64) state
 	// giveBack undoes a take of cost that was charged at the time taken. It gives back
@@ -34,6 +34,8 @@ type algorithm interface {
 // state is what a gate has let through. The zero state is that of a gate that has
 // let nothing through.
 type state struct {
+	pending int64 // the cost of the calls that have begun and are not settled
+
 	full  int64   // bucket: when it is full; while it is paused, how far it was from full
 	calls []int64 // sliding window: when each call passed, oldest first; fixed: its begin and how many
 }

@@ -31,8 +31,11 @@ func (b bucket) capacity() int64 { return b.burst }
 
 func (b bucket) most() int64 { return max(b.burst, min(MaxTimes, int64(maxSpan)/b.interval)) }
 
-func (b bucket) due(s state, cost, _ int64) int64 {
-	beyond := cost - b.burst
+func (b bucket) due(s state, cost, now int64) int64 {
+	if s.pending > 0 {
+		s.full = max(s.full, now)
+	}
+	beyond := cost + s.pending - b.burst
 	if beyond > math.MaxInt64/4/b.interval {
 		return math.MaxInt64 / 2 // a queue of more than a lifetime
 	}
@@ -40,6 +43,10 @@ func (b bucket) due(s state, cost, _ int64) int64 {
 }
 
 func (b bucket) take(s state, cost, due, _ int64) state {
+	if b.paused {
+		s.full += cost * b.interval
+		return s
+	}
 	s.full = max(s.full, due) + cost*b.interval
 	return s
 }
@@ -69,7 +76,7 @@ func (b bucket) tokens(s state, now int64) float64 {
 	if b.paused {
 		return 0
 	}
-	return max(0, float64(b.burst*b.interval-b.missing(s, now))/float64(b.interval))
+	return max(0, float64((b.burst-s.pending)*b.interval-b.missing(s, now))/float64(b.interval))
 }
 
 func (b bucket) used(s state, now int64) Used {
@@ -99,8 +106,8 @@ func (b bucket) inherit(before algorithm, s state, how Inheritance, now int64) s
 	switch {
 	case missing > oldFull:
 		s.full = full + scale(missing-oldFull, b.interval, old.interval, int64(maxSpan))
-	case how == Empty:
-		s.full = full
+	case how == Empty: // pending calls are taken from it already
+		s.full = max(0, full-s.pending*b.interval)
 	case how == Full:
 		s.full = 0
 	default:

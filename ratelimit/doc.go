@@ -22,8 +22,17 @@
 // Each gate has two lanes. Background calls ([Limiter.AcquireBackground]) let normal calls
 // go first, except every tenth time.
 //
-// Most callers want [Limiter.Acquire]. [Limiter.TryAcquire] is for work that is better
-// skipped than queued.
+// # Calls over a network
+//
+// A server that limits calls counts each at some moment between its start and its answer,
+// and a client cannot know when. [Limiter.Begin] therefore leaves the tokens of a call
+// pending until [Limiter.Settle]: they take room, but a bucket begins to refill them, and a
+// window to let them go, only then. A server of the same rule then refuses no call, however the
+// network delays it. A busy bucket keeps its whole rate, as long as its burst is more than
+// the rate times the round trip. A gate never forgets a pending call.
+//
+// For work without a server that counts, [Limiter.Acquire] charges the tokens at once.
+// [Limiter.TryAcquire] is for work that is better skipped than queued.
 //
 // # Guarantees
 //

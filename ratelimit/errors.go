@@ -32,11 +32,14 @@ var ErrClosed = errors.New("closed")
 // when it is deferred: the context is not done. gotd's downloader repeats at once, without
 // bound, a call whose error matches context.DeadlineExceeded while its context is not done.
 type RefusedError struct {
-	Reason error         // ErrRejected, ErrDeferred, ErrImpossible or ErrQueueFull
-	Gate   string        // name of the gate that had no room
-	Limit  Rule          // its rule at the time
-	Cost   int           // what the call would have cost
-	Wait   time.Duration // until there would be room; 0 when nobody knows
+	Reason error  // ErrRejected, ErrDeferred, ErrImpossible or ErrQueueFull
+	Gate   string // name of the gate that had no room
+	Limit  Rule   // its rule at the time
+	Cost   int    // what the call would have cost
+	// Wait is the time until there would be room, 0 when nobody knows. Where calls are
+	// pending it is the least that it can be: if all of them were settled now.
+	Wait    time.Duration
+	Pending int // cost of the calls that are pending at the gate
 }
 
 // Error names the gate, its rule, the reason and the wait.

@@ -28,6 +28,7 @@ type GateStats struct {
 	Limit      Limit         // of a window: Limit calls at once, and so many a second over a period
 	Window     Window        // zero for a bucket
 	Tokens     float64       // what could be taken now, whole tokens and a part; 0 while paused, or closed by a store
+	Pending    int           // cost of the calls that [Limiter.Begin] admitted and that are not settled
 	Waiters    int           // calls in the queue, of both lanes, but for one that asks a store
 	OldestWait time.Duration // how long the first of them has waited
 }
@@ -48,7 +49,8 @@ func (s GateStats) Congestion() float64 {
 // GatesStats is what a set of gates looks like at one moment.
 type GatesStats struct {
 	Name       string
-	Live       int           // gates whose bucket is not full or whose window is not empty
+	Live       int           // gates whose bucket is not full or whose window is not empty, or with pending calls
+	Pending    int           // cost of the calls that are not settled, at all gates
 	Waiters    int           // calls in all their queues
 	OldestWait time.Duration // how long the first of those has waited
 }
@@ -97,6 +99,7 @@ func (g *Gates) Another(rule Rule) (*Gates, error) {
 func (l *Limiter) addGates(s *set) *Gates {
 	s.keyed = true
 	s.busy = map[uint64]*line{}
+	s.pending = map[uint64]int64{}
 	l.sets = append(l.sets, s)
 	return &Gates{set: s}
 }
@@ -152,16 +155,20 @@ type price struct {
 	need   int64 // how much room there has to be
 	charge int64 // how much is taken; more than need if the gate does not hold so much
 	queued int64 // how much the calls behind it have to wait for
+	// pending is what counts until the call is settled. It does not depend on the rule, which
+	// may change meanwhile: what is added has to be taken away again.
+	pending int64
 }
 
 // price returns what a call of cost means to this gate.
 func (g Gate) price(cost int64) price {
 	if g.weight <= 1 {
-		return price{need: cost, charge: cost, queued: cost}
+		return price{need: cost, charge: cost, queued: cost, pending: cost}
 	}
 	s := g.set
 	charge := max(cost, min(cost*int64(g.weight), s.most))
 	p := price{need: max(cost, min(charge, s.capacity)), charge: charge}
+	p.pending = max(cost, min(cost*int64(g.weight), math.MaxInt32))
 	p.queued = p.need // all of a window's calls leave it together, however many
 	if _, ok := s.algorithm.(bucket); ok {
 		p.queued = charge
@@ -219,6 +226,7 @@ func (g Gate) Stats() GateStats {
 func (l *line) stats(now int64) GateStats {
 	s := GateStats{
 		Name:       l.set.name,
+		Pending:    int(l.state.pending),
 		Waiters:    l.waiters(),
 		OldestWait: l.oldest(now),
 	}
@@ -263,7 +271,14 @@ func (g *Gates) Stats() GatesStats {
 	defer g.set.limiter.mu.Unlock()
 	now := g.set.limiter.nowLocked()
 	s := GatesStats{Name: g.set.name, Live: len(g.set.busy) + g.set.memory.live(g.set.algorithm, now)}
+	for key, pending := range g.set.pending {
+		s.Pending += int(pending)
+		if g.set.algorithm.until(g.set.state(key)) <= now {
+			s.Live++
+		}
+	}
 	for _, l := range g.set.busy {
+		s.Pending += int(l.state.pending)
 		s.Waiters += l.waiters()
 		s.OldestWait = max(s.OldestWait, l.oldest(now))
 	}

@@ -181,16 +181,17 @@ func (l *line) wakeAll() {
 // taking of the tokens and the return changes nothing: they are the caller's, who can
 // give them back with [Limiter.Refund].
 func (l *Limiter) Acquire(ctx context.Context, cost int, gates ...Gate) error {
-	return l.acquire(ctx, normal, cost, gates)
+	return l.acquire(ctx, normal, false, cost, gates)
 }
 
 // AcquireBackground is Acquire for work that can wait. At each gate it lets calls of
 // Acquire go first, even later ones, except every tenth time, so that it is not starved.
 func (l *Limiter) AcquireBackground(ctx context.Context, cost int, gates ...Gate) error {
-	return l.acquire(ctx, background, cost, gates)
+	return l.acquire(ctx, background, false, cost, gates)
 }
 
-func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate) error {
+// acquire takes the tokens, or leaves them pending where no store has charged them.
+func (l *Limiter) acquire(ctx context.Context, lane lane, pending bool, cost int, gates []Gate) error {
 	if err := l.check(cost, gates); err != nil {
 		return err
 	}
@@ -201,11 +202,11 @@ func (l *Limiter) acquire(ctx context.Context, lane lane, cost int, gates []Gate
 	switch {
 	case l.closed || l.shared != nil:
 		l.nowLocked()
-	case l.takeLocked(int64(cost), gates):
+	case l.takeLocked(pending, int64(cost), gates):
 		l.mu.Unlock()
 		return nil
 	}
-	return l.wait(ctx, lane, int64(cost), gates)
+	return l.wait(ctx, lane, pending && l.shared == nil, int64(cost), gates)
 }
 
 // Try is Acquire for a call that does not want to wait: where Acquire would
@@ -219,17 +220,17 @@ func (l *Limiter) Try(cost int, gates ...Gate) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.tryLocked(int64(cost), gates)
+	_, err := l.tryLocked(false, int64(cost), gates)
 	return err
 }
 
-func (l *Limiter) tryLocked(cost int64, gates []Gate) (by payee, err error) {
+func (l *Limiter) tryLocked(pending bool, cost int64, gates []Gate) (by payee, err error) {
 	switch {
 	case l.closed:
 		return nobody, ErrClosed
 	case l.shared != nil:
 		return l.trySharedLocked(cost, gates)
-	case l.takeLocked(cost, gates):
+	case l.takeLocked(pending, cost, gates):
 		return process, nil
 	}
 	return nobody, l.refusalLocked(background, cost, gates).asError()
@@ -275,13 +276,17 @@ func (l *Limiter) nowLocked() int64 {
 }
 
 // takeLocked admits a call that finds nobody waiting and room at each gate.
-func (l *Limiter) takeLocked(cost int64, gates []Gate) bool {
+func (l *Limiter) takeLocked(pending bool, cost int64, gates []Gate) bool {
 	now := l.nowLocked()
 	if !readyLocked(cost, gates, now) {
 		return false
 	}
 	for _, g := range gates {
-		g.set.take(g.key, g.price(cost).charge, now)
+		if p := g.price(cost); pending {
+			g.set.begin(g.key, p, now)
+		} else {
+			g.set.take(g.key, p.charge, now)
+		}
 	}
 	return true
 }

@@ -3,7 +3,8 @@ package ratelimit
 import "sync/atomic"
 
 // Permit is the right to make one call that is paid for already. Its holder either uses
-// it, once, or returns it. It is safe for concurrent use.
+// it, once, or returns it. Its tokens are pending, as those of [Limiter.Begin] are. It is
+// safe for concurrent use.
 type Permit struct {
 	limiter *Limiter
 	cost    int
@@ -23,7 +24,7 @@ const (
 	account              // the store as well
 )
 
-// TryAcquire takes cost tokens from each of the gates if they all have room and
+// TryAcquire begins a call of cost at each of the gates if they all have room and
 // nobody waits at them. Otherwise it takes nothing and returns the error of
 // [Limiter.Try]. It blocks no longer than that does.
 func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
@@ -32,7 +33,7 @@ func (l *Limiter) TryAcquire(cost int, gates ...Gate) (*Permit, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	by, err := l.tryLocked(int64(cost), gates)
+	by, err := l.tryLocked(true, int64(cost), gates)
 	if err != nil {
 		return nil, err
 	}
@@ -56,24 +57,32 @@ func (p *Permit) Pays(g Gate) bool {
 	return false
 }
 
-// Use spends the permit. It reports false if it was used or returned before, and
-// then it pays for nothing.
+// Use spends the permit for a call, which then owes a [Limiter.Settle] with the cost and the
+// gates of the permit, or a [Limiter.Cancel]. It reports false if the permit was used or
+// returned before, and then it pays for nothing.
 func (p *Permit) Use() bool { return p.spent.CompareAndSwap(false, true) }
 
-// Return gives the tokens of an unused permit back, less what the buckets have
-// refilled since: a permit that is held for long is spent by time. After Use, or a
-// second time, it does nothing, so it can be deferred right where the permit was
-// taken. With [Options.Shared] it may take up to 100 ms, as [Limiter.Refund] may.
+// Return gives the tokens of an unused permit back. After Use, or a second time, it does
+// nothing, so it can be deferred right where the permit was taken. With [Options.Shared] it
+// may take up to 100 ms, as [Limiter.Refund] may, and gives back only what the buckets have
+// not refilled since: there, a permit that is held for long is spent by time.
 func (p *Permit) Return() {
 	if !p.Use() || p.by == nobody {
 		return
 	}
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
+	now := p.limiter.nowLocked()
+	if p.limiter.shared == nil {
+		for _, g := range p.gates {
+			g.set.cancel(g.key, g.price(int64(p.cost)), now)
+		}
+		return
+	}
 	if p.by == account {
 		p.limiter.refundLocked(p.gates, func(i int) int64 { return p.paid[i] })
 	}
-	now := p.limiter.nowLocked()
+	now = p.limiter.nowLocked()
 	for i, g := range p.gates {
 		g.set.giveBack(g.key, p.paid[i], p.taken, now)
 	}

@@ -26,6 +26,7 @@ type waiter struct {
 	woken   chan struct{} // holds one signal
 	called  bool          // a signal is pending
 	granted bool          // the tokens are taken, it has only to leave
+	pending bool          // its tokens are to be settled by [Limiter.Settle]
 	lane    lane
 	by      payee // granted: who has charged it, where there is a store
 }

@@ -15,7 +15,8 @@ import (
 // key. All of it is guarded by the limiter's lock.
 //
 // A gate of a keyed set without waiters is an entry in memory. It is forgotten when it no
-// longer differs from a gate that was never used.
+// longer differs from a gate that was never used. What is pending there is kept apart, until
+// it is settled.
 type set struct {
 	name       string
 	limiter    *Limiter
@@ -26,13 +27,15 @@ type set struct {
 	most       int64  // that one call is charged
 	changes    uint64 // of the rule, so far
 	maxWaiters int
+	atBegin    bool    // nothing is pending: calls are charged when they begin
 	others     float64 // tokens that other processes were seen to take
 
-	keyed  bool
-	single line             // not keyed
-	busy   map[uint64]*line // keyed: gates with waiters
-	memory memory           // keyed: gates without
-	fresh  state            // of a gate that is not remembered
+	keyed   bool
+	single  line             // not keyed
+	busy    map[uint64]*line // keyed: gates with waiters
+	memory  memory           // keyed: gates without
+	pending map[uint64]int64 // keyed: what is pending at gates without waiters, where it is not 0
+	fresh   state            // of a gate that is not remembered
 }
 
 // line is a gate that can have waiters.
@@ -112,14 +115,17 @@ func (s *set) resolve(key uint64) uint64 {
 	for s.age(s.limiter.last) {
 		// Both generations may go.
 	}
-	if s.remembered() < DefaultMaxKeys || s.busy[key] != nil {
+	if s.remembered() < DefaultMaxKeys || s.busy[key] != nil || s.pending[key] > 0 {
 		return key
 	}
 	if _, ok := s.memory.get(key); ok {
 		return key
 	}
-	return math.MaxUint64 - key%strangers
+	return stranger(key)
 }
+
+// stranger is the key of the gate that serves a key beyond the bound.
+func stranger(key uint64) uint64 { return math.MaxUint64 - key%strangers }
 
 // remembered is how many gates of a keyed set are in memory.
 func (s *set) remembered() int { return s.memory.len() + len(s.busy) }
@@ -132,14 +138,19 @@ func (s *set) age(now int64) bool {
 
 // state returns the state of a gate of a keyed set that nobody waits at.
 func (s *set) state(key uint64) state {
-	if st, ok := s.memory.get(key); ok {
-		return st
+	st, ok := s.memory.get(key)
+	if !ok {
+		st = s.fresh
 	}
-	return s.fresh
+	if len(s.pending) > 0 {
+		st.pending = s.pending[key]
+	}
+	return st
 }
 
 // remember keeps the state of a gate of a keyed set that nobody waits at.
 func (s *set) remember(key uint64, st state, now int64) {
+	s.setPending(key, st.pending)
 	if s.memory.put(key, st, s.algorithm.until(st)) && s.memory.young.len() > minYoung {
 		s.age(now)
 	}
@@ -187,8 +198,8 @@ func (s *set) giveBack(key uint64, cost, taken, now int64) {
 	if s.keyed {
 		key = s.resolve(key)
 		if l = s.busy[key]; l == nil {
-			if st, ok := s.memory.get(key); ok {
-				s.remember(key, s.algorithm.giveBack(st, cost, taken, now), now)
+			if _, ok := s.memory.get(key); ok {
+				s.remember(key, s.algorithm.giveBack(s.state(key), cost, taken, now), now)
 			}
 			return
 		}
@@ -207,6 +218,7 @@ func (s *set) line(key uint64) *line {
 	if l == nil {
 		l = &line{set: s, key: key, state: s.state(key)}
 		s.memory.remove(key)
+		delete(s.pending, key)
 		s.busy[key] = l
 	}
 	return l
@@ -257,7 +269,7 @@ func (l *line) due(cost, now int64) int64 {
 // refusal is the error for a call of a price with ahead before it, at a gate that is
 // closed until some time.
 func (s *set) refusal(st state, until, ahead int64, p price, now int64) RefusedError {
-	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(p.charge)}
+	refused := RefusedError{Reason: ErrRejected, Gate: s.name, Limit: s.rule, Cost: int(p.charge), Pending: int(st.pending)}
 	switch {
 	case s.paused: // nobody knows
 	case p.need > s.capacity:

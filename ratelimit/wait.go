@@ -19,8 +19,9 @@ const lateness = int64(10 * time.Millisecond)
 // queue, when a limit changes, and when the limiter closes. The exception is grantLocked.
 // Either way a done context takes nothing, and an admitted call wakes the next, which keeps
 // the order.
-func (l *Limiter) wait(ctx context.Context, lane lane, cost int64, gates []Gate) error {
+func (l *Limiter) wait(ctx context.Context, lane lane, pending bool, cost int64, gates []Gate) error {
 	w := newWaiter(ctx, lane, cost, l.last, gates)
+	w.pending = pending
 	err := l.doneLocked(ctx)
 	if err == nil && !l.freeLocked(w) {
 		err = l.fullLocked(lane, cost, gates)
@@ -186,16 +187,20 @@ func (w *waiter) takeAt(due, now int64) {
 	w.granted, w.at = true, max(due, now-lateness)
 	for i := range w.places {
 		p := &w.places[i]
+		if w.pending && !p.line.set.atBegin {
+			p.line.state.pending += p.price().pending
+			continue
+		}
 		p.line.state = p.line.set.algorithm.take(p.line.state, p.price().charge, w.at, now)
 		p.line.late, p.line.lateAt = now-w.at, now
 	}
 }
 
 // armLocked sets the gate's timer for a head that waits for room. A call further
-// back, or one at a paused gate, sleeps until it is woken.
+// back, one at a paused gate, or one that waits for pending calls sleeps until it is woken.
 func (l *Limiter) armLocked(at *place, head bool) clock.Timer {
 	line := at.line
-	if !head || line.set.paused {
+	if !head || line.set.paused || line.blocked(at.price().need) {
 		return nil
 	}
 	d := time.Duration(line.due(at.price().need, l.last) - l.last)

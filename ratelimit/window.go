@@ -38,7 +38,7 @@ func (w sliding) capacity() int64 { return w.limit }
 func (w sliding) most() int64 { return max(w.limit, MaxTimes) }
 
 func (w sliding) due(s state, cost, now int64) int64 {
-	later, cost := rounds(cost, w.limit)
+	later, cost := rounds(cost+s.pending, w.limit)
 	due := int64(longAgo)
 	if leave := int64(len(s.calls)) + cost - w.limit; leave > 0 {
 		due = s.calls[leave-1] + w.period
@@ -89,7 +89,7 @@ func (w sliding) giveBack(s state, cost, taken, _ int64) state {
 }
 
 func (w sliding) tokens(s state, now int64) float64 {
-	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
+	return float64(max(0, w.limit-s.pending-int64(w.used(s, now).Count)))
 }
 
 func (w sliding) used(s state, now int64) Used {
@@ -128,6 +128,7 @@ func (w fixed) most() int64 { return max(w.limit, MaxTimes) }
 
 func (w fixed) due(s state, cost, now int64) int64 {
 	begin, passed := w.read(s)
+	cost += s.pending             // they count in the window of the moment, whichever that is
 	passed = min(passed, w.limit) // more than the limit takes no longer to leave
 	if passed+cost <= w.limit {
 		return longAgo
@@ -176,7 +177,7 @@ func (w fixed) giveBack(s state, cost, taken, _ int64) state {
 }
 
 func (w fixed) tokens(s state, now int64) float64 {
-	return float64(max(0, w.limit-int64(w.used(s, now).Count)))
+	return float64(max(0, w.limit-s.pending-int64(w.used(s, now).Count)))
 }
 
 func (w fixed) used(s state, now int64) Used {

@@ -32,7 +32,7 @@ const sendMedia = "messages.sendMedia"
 // workloads returns all of them. With a scale of n, broadcasts are n times shorter than
 // in full, by fewer messages or a shorter minute.
 func workloads(scale int) []workload {
-	// What Telegram publishes for bots, with the slack for the network that goes with it.
+	// What Telegram publishes for bots.
 	published := func() localdc.Limits {
 		l := localdc.Published()
 		l.Group = localdc.Window{}
@@ -41,10 +41,7 @@ func workloads(scale int) []workload {
 	media := published()
 	media.Methods = map[string]localdc.Rate{sendMedia: {PerSecond: 5, Burst: 10}}
 	minute := 3 * time.Second / time.Duration(scale)
-	groups := localdc.Limits{
-		Group: localdc.Window{Limit: 20, Period: minute},
-		Slack: published().Slack,
-	}
+	groups := localdc.Limits{Group: localdc.Window{Limit: 20, Period: minute}}
 	return []workload{
 		{
 			name: "even", about: "300 messages to 100 chats; 30/s burst 30, in a chat 1/s burst 3",

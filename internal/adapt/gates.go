@@ -46,6 +46,9 @@ func (t *Limits) apply(what subject, change ratelimit.Change) {
 	case what.chat == 0:
 		limit := t.effective(what.category)
 		change = change.Rate(limit.Rate).Burst(limit.Burst)
+		// Where the burst is less than a second's tokens, waiting for answers would keep the
+		// gate below its rate, and nothing could be learned about that.
+		gate.SetChargeAtBegin(r != nil && float64(limit.Burst) < limit.Rate)
 	case r == nil:
 		return // its gate is no longer in use
 	default:

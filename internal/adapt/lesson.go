@@ -50,6 +50,7 @@ func (t *Limits) lessonOfChat(what subject, held float64) *lesson {
 	} else if r.pace, err = t.opts.Paces.Another(ratelimit.Limit{Rate: ceiling, Burst: 1}); err != nil {
 		return nil // no rate for a gate
 	}
+	r.pace.Set().SetChargeAtBegin(true) // a single token of burst: see apply
 	r.others = r.pace.Set().Others()
 	t.chats[what.chat] = r
 	t.tally()
