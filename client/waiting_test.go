@@ -269,14 +269,14 @@ func TestHandlersThatWaitEndWithRun(t *testing.T) {
 	})
 	bothWays(t, handler, func(ctx context.Context, t *testing.T, w *world, p online) {
 		started, returned = 0, 0
-		t.Cleanup(func() { require.Equal(t, n, returned) })
+		t.Cleanup(func() { require.Equal(t, started, returned) })
 		for i := range n {
 			w.AddUser(fmt.Sprint("waits ", i)).Send("1")
 		}
 		eventually(t, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return started == n
+			return started >= n // the data centre may have an update of its own
 		}, "all handlers run")
 	})
 }

@@ -95,6 +95,6 @@ func TestFactThatIsToLastBeyondReasonIsIgnoredAndLoggedOnce(t *testing.T) {
 		require.NoError(t, err)
 		defer limiter.Close()
 		require.Equal(t, 30, limitsOf(limiter, classify.Message).Burst)
-		require.Equal(t, 1, logged.FilterMessageSnippet("not believed").Len())
+		require.Equal(t, 1, logged.FilterMessageSnippet("Ignored an entry").Len())
 	})
 }
