@@ -62,20 +62,20 @@ func waiter(t *testing.T, f func(w *floodwait.Waiter)) {
 func TestDeadlineTooNearTakesAToken(t *testing.T) {
 	// One a second; the first call takes the burst, 50 are refused for their deadline, and
 	// then one has time.
-	next := func(t *testing.T, wait func(context.Context) error) time.Duration {
+	next := func(t *testing.T, refused error, wait func(context.Context) error) time.Duration {
 		require.NoError(t, wait(t.Context()))
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			require.ErrorIs(t, wait(ctx), context.DeadlineExceeded)
+			require.ErrorIs(t, wait(ctx), refused)
 			cancel()
 		}
 		return took(t, func() error { return wait(t.Context()) })
 	}
 	synctest.Test(t, func(t *testing.T) {
 		call := client(contrib.New(1, 1), answer)
-		peer := next(t, func(ctx context.Context) error { return call(ctx, 1) })
+		peer := next(t, context.DeadlineExceeded, func(ctx context.Context) error { return call(ctx, 1) })
 		l, g := gate(t, ratelimit.Limit{Rate: 1, Burst: 1})
-		ours := next(t, func(ctx context.Context) error { return l.Acquire(ctx, 1, g) })
+		ours := next(t, ratelimit.ErrDeferred, func(ctx context.Context) error { return l.Acquire(ctx, 1, g) })
 		t.Logf("after 50 refused calls the next one waits: contrib %s, weir %s", peer, ours)
 		assert.Equal(t, 51*time.Second, peer)
 		assert.Equal(t, time.Second, ours)
